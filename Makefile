@@ -10,8 +10,8 @@ UNIT    := $(shell $(GO) list ./... | grep -v /tests)
 TOOL    := $(GO) tool -modfile=tools/go.mod
 DDB     := tests/dynamodblocal
 PYTHON313 ?=
-# Of the end-to-end tests, what applies to LocalStack: the others need schedules, roles that bind, or more than a batch of a queue at a time.
-ON_LOCALSTACK := ^Test(HelloThroughTheAPI|AFailureComesBack|EventsRetries|TheCommandLine|AnOrderSurvives|InstancesSurvive|TimersAreNeverEarly|TimersThatHop|CancelActivityByAPI|CompletionCancels|PurgeWhat)
+# ON_LOCALSTACK has the end-to-end tests that LocalStack supports. The others need schedules, enforced roles, or several batches of a queue at a time.
+ON_LOCALSTACK := ^Test(API_start_|API_failedInstance_|Instance_events|CommandLine_|Crash_|Timers_shortDelay_|Timers_hubWithoutSchedules_|CancelActivity_overHTTP_|Completion_runningActivity_|Purge_endedInstance_|Purge_runningInstance_)
 export PYTHON313
 # Everything compiles in one way, that of the functions: without cgo, which only the race detector needs, and with
 # -trimpath. So tests, tools and functions share the build cache, also from one checkout to the next.
@@ -48,7 +48,7 @@ GORACE := $(EVENTS) env CGO_ENABLED=1 $(GO) test $(if $(STAGE_RESULTS),-json) -v
 RACED := $(addprefix github.com/perdure/perdure/,internal/replay dispatch provider/dynamo provider/dynamo/internal/builds client admin perduretest)
 # Those of their tests that `make test` runs without it.
 PLAIN := ^($(shell grep -v '^\#' tests/plain.txt | paste -sd '|' -))$$
-ONE_ORDER := ^Test(HelloThroughTheAPI|AnOrderSurvivesTheDeathOfItsFunctions)$$
+ONE_ORDER := ^Test(API_start_returnsResult|Crash_allFunctionsKilled_orderCompletes)$$
 
 .PHONY: test
 test: needs-go needs-python ## all packages, with the race detector where goroutines meet, AWS in memory compared with ministack, and an order on real binaries: 4 minutes

@@ -17,10 +17,10 @@ func TestAddActivity_runWithInput_returnsResult(t *testing.T) {
 	perdure.AddActivity(r, "inc", inc)
 	a, ok := codeOf(r).Activity("inc")
 	if !ok || a.Name != "inc" {
-		t.Fatalf("%+v", a)
+		t.Fatalf("got %+v", a)
 	}
 	if out, f := a.Run(t.Context(), json.RawMessage("41")); f != nil || string(out) != "42" {
-		t.Errorf("%s, %+v", out, f)
+		t.Errorf("got %s, %+v", out, f)
 	}
 }
 
@@ -32,14 +32,14 @@ func TestActivity_panic_failsWithMessageAndStack(t *testing.T) {
 	out, f := a.Run(t.Context(), json.RawMessage("1"))
 	if out != nil || f == nil || f.Type != history.TypePanic || !strings.HasPrefix(f.Message, "boom\n\n") ||
 		!strings.Contains(f.Message, "activity_test.go") {
-		t.Errorf("%s, %+v", out, f)
+		t.Errorf("got %s, %+v", out, f)
 	}
 }
 
 func TestActivityInfoFrom_contextOfActivity_returnsItsInfo(t *testing.T) {
 	t.Parallel()
 	if got := perdure.ActivityInfoFrom(t.Context()); got != (perdure.ActivityInfo{}) {
-		t.Errorf("outside a worker: %+v", got)
+		t.Errorf("outside a worker: got %+v", got)
 	}
 	want := perdure.ActivityInfo{
 		InstanceID: "i", ExecutionID: "x", ActivityID: 3, Name: "a", Attempt: 1, DeliveryCount: 2, Queue: "q",
@@ -52,6 +52,6 @@ func TestActivityInfoFrom_contextOfActivity_returnsItsInfo(t *testing.T) {
 	})
 	a, _ := codeOf(r).Activity("a")
 	if _, f := a.Run(activityctx.WithInfo(t.Context(), (*activityctx.Info)(&want)), nil); f != nil || got != want {
-		t.Errorf("%+v, %+v", got, f)
+		t.Errorf("got %+v, %+v", got, f)
 	}
 }

@@ -64,10 +64,10 @@ func TestActivityRef_callByReferenceOrName_runsSameActivity(t *testing.T) {
 		t.Error(got)
 	}
 	if ev := w.history[2]; ev.Queue != "text" || string(ev.Input) != `"a"` {
-		t.Errorf("%+v", ev)
+		t.Errorf("got %+v", ev)
 	}
 	if a, ok := codeOf(r).Activity("upper"); !ok || a.CancelPollInterval != time.Minute {
-		t.Errorf("the options of the reference: %+v", a)
+		t.Errorf("options of the reference: got %+v", a)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestWithCancelPollInterval_outOfRange_panics(t *testing.T) {
 		func() {
 			defer func() {
 				if r := recover(); r != want {
-					t.Errorf("%v, want %v", r, want)
+					t.Errorf("got %v, want %v", r, want)
 				}
 			}()
 			perdure.WithCancelPollInterval(d)
@@ -99,14 +99,14 @@ func TestWithStartToCloseTimeout_fractionOfMillisecond_isRoundedUp(t *testing.T)
 			return perdure.CallActivity(ctx, inc, 1, perdure.WithStartToCloseTimeout(d)).Await(ctx)
 		})
 		if got := w.history[2].StartToCloseMs; got != want {
-			t.Errorf("%v is %d ms, want %d", d, got, want)
+			t.Errorf("%v: got %d ms, want %d", d, got, want)
 		}
 	}
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		return perdure.CallActivity(ctx, inc, 1).Await(ctx)
 	})
 	if got := w.history[2].StartToCloseMs; got != 0 {
-		t.Errorf("no limit is %d ms", got)
+		t.Errorf("no limit: got %d ms, want 0", got)
 	}
 }
 
@@ -117,20 +117,20 @@ func TestCreateTimer_nanosecondToYears_firesWhenDue(t *testing.T) {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (time.Time, error) {
 			due, err := perdure.CreateTimer(ctx, d).Await(ctx)
 			if ctx.Now().Before(due) {
-				t.Errorf("%v: early, at %v", d, ctx.Now())
+				t.Errorf("%v: timer fired early, at %v", d, ctx.Now())
 			}
 			return due, err
 		})
 		due := epoch.Add(d)
 		if got := w.history[2].FireAt; got == nil || !got.Equal(due) {
-			t.Errorf("%v is due at %v", d, got)
+			t.Errorf("%v: got due time %v", d, got)
 		}
 		b, err := json.Marshal(due)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := w.run().replayed().output(); got != string(b) {
-			t.Errorf("%v: %s, want %s", d, got, b)
+			t.Errorf("%v: got %s, want %s", d, got, b)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestCreateTimer_zeroOrNegative_isDoneAtOnce(t *testing.T) {
 		return zero.IsDone() && at.Equal(ctx.Now()), errors.Join(err, perdure.Sleep(ctx, 0), perdure.Sleep(ctx, -1<<63))
 	})
 	if got := w.replayed().output(); got != "true" || len(w.history) != 3 {
-		t.Errorf("%s after %d events", got, len(w.history))
+		t.Errorf("got output %s after %d events", got, len(w.history))
 	}
 }
 
@@ -179,10 +179,10 @@ func TestOrchestrationContext_firstTurn_hasIDsTimeAndLogger(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		if !ctx.Now().Equal(epoch) || ctx.Now().Location() != time.UTC || ctx.IsReplaying() || ctx.Err() != nil {
-			t.Errorf("now %v, replaying %v, err %v", ctx.Now(), ctx.IsReplaying(), ctx.Err())
+			t.Errorf("got time %v, replaying %v, error %v", ctx.Now(), ctx.IsReplaying(), ctx.Err())
 		}
 		if ctx.Rand().IntN(10) > 9 || len(ctx.NewUUID()) != 36 || ctx.Logger() == nil {
-			t.Error("no randomness or no log")
+			t.Error("got no random number, UUID or logger")
 		}
 		return ctx.InstanceID() + " " + ctx.ExecutionID(), nil
 	})
@@ -195,7 +195,7 @@ func TestOrchestrationContext_firstTurn_hasIDsTimeAndLogger(t *testing.T) {
 func TestOrchestrationContext_doesNotImplementContext(t *testing.T) {
 	t.Parallel()
 	if reflect.TypeFor[*perdure.OrchestrationContext]().Implements(reflect.TypeFor[context.Context]()) {
-		t.Error("it can be passed to what blocks")
+		t.Error("OrchestrationContext implements context.Context")
 	}
 }
 

@@ -37,11 +37,11 @@ func TestCancelReason_orchestrationEnds_isRecordedWithCancelRequests(t *testing.
 			last = w.history[len(w.history)-3]
 		} else if child := w.history[7]; child.Kind != history.SubOrchestrationCancelRequested ||
 			child.Reason != string(perdure.ReasonParentCancelled) {
-			t.Errorf("%+v", child)
+			t.Errorf("got %+v", child)
 		}
 		if last.Kind != history.ActivityCancelRequested || last.Reason != string(reason) ||
 			last.RequestedBy != history.RequestedByEngine || last.SourceEventID != 3 {
-			t.Errorf("%s: %+v", reason, last)
+			t.Errorf("%s: got %+v", reason, last)
 		}
 		w.replayed()
 	}
@@ -74,7 +74,7 @@ func TestCallSubOrchestration_childIsCancelled_returnsCancelledError(t *testing.
 		Error: &history.Failure{Type: history.TypeCancelled, Reason: "requested", Message: "m"},
 	})
 	if f := w.replayed().failure(); f.Type != history.TypeCancelled || f.Message != "m" {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestCallSubOrchestration_callerIsCancelled_settlesAtOnceAndRecordsEndOfChil
 		"SubOrchestrationFailed #8 of #3", "TurnStarted #9", "TimerFired #10 of #7",
 		"OrchestrationCancelled #11 (requested)")
 	if c := w.history[5]; c.InstanceID != "k" || c.Message != "stop" || c.RequestedBy != history.RequestedByEngine {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v", c)
 	}
 }
 
@@ -147,12 +147,12 @@ func TestCancel_manyActivities_isOneEvent(t *testing.T) {
 		w.turn(stop).replayed()
 		added := w.history[before:]
 		if len(added) != 4-len(name)/len("terminate") {
-			t.Errorf("%s: %d events", name, len(added))
+			t.Errorf("%s: got %d events", name, len(added))
 		}
 		for _, ev := range added {
 			if ev.Kind == history.ActivityCancelRequested &&
 				(len(ev.SourceEventIDs) != 1 || ev.SourceEventIDs[0] != (history.Range{First: 3, Last: n + 2})) {
-				t.Errorf("%s: %v", name, ev.SourceEventIDs)
+				t.Errorf("%s: got %v", name, ev.SourceEventIDs)
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func TestCancel_activitiesOfAlternatingScopes_isOneEventForEachScope(t *testing.
 		history.ActivityCancelRequested, history.OrchestrationFailed)
 	for i, ev := range w.history[began+2 : began+4] {
 		if len(ev.SourceEventIDs) != n/2 || ev.SourceEventIDs[1].First != int64(6+i) {
-			t.Errorf("%d runs, %v", len(ev.SourceEventIDs), ev.SourceEventIDs[:2])
+			t.Errorf("got %d ranges: %v", len(ev.SourceEventIDs), ev.SourceEventIDs[:2])
 		}
 	}
 	w.replayed()
@@ -187,11 +187,11 @@ func TestCancel_activitiesOfAlternatingScopes_isOneEventForEachScope(t *testing.
 func (w *world) wantKindsFrom(from int, want ...history.Kind) {
 	w.t.Helper()
 	if got := len(w.history) - from + 1; got != len(want) {
-		w.t.Fatalf("%d events: %s", got, w.lines(from))
+		w.t.Fatalf("got %d events: %s", got, w.lines(from))
 	}
 	for i, kind := range want {
 		if got := w.history[from-1+i].Kind; got != kind {
-			w.t.Errorf("event %d is %s, want %s", from+i, got, kind)
+			w.t.Errorf("event %d: got %s, want %s", from+i, got, kind)
 		}
 	}
 }

@@ -22,9 +22,12 @@ func text(bytes int) string { return strings.Repeat("x", bytes-2) }
 func TestInput_fieldOfWrongType_failureNamesField(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "charge", func(context.Context, order) (int, error) { t.Error("it ran"); return 0, nil })
+	perdure.AddActivity(r, "charge", func(context.Context, order) (int, error) {
+		t.Error("the function ran")
+		return 0, nil
+	})
 	perdure.AddOrchestration(r, "fulfil", func(*perdure.OrchestrationContext, order) (int, error) {
-		t.Error("it ran")
+		t.Error("the function ran")
 		return 0, nil
 	})
 	bad := json.RawMessage(`{"id":"1","total":"much"}`)
@@ -35,11 +38,11 @@ func TestInput_fieldOfWrongType_failureNamesField(t *testing.T) {
 	} {
 		for _, part := range []string{"perdure: decode input of " + kind, "order.total", "string"} {
 			if !strings.Contains(f.Message, part) {
-				t.Errorf("%q does not say %q", f.Message, part)
+				t.Errorf("message %q does not contain %q", f.Message, part)
 			}
 		}
 		if f.Type != history.TypeDecode || !f.NonRetryable {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v", f)
 		}
 	}
 }
@@ -54,7 +57,7 @@ func TestActivityInput_emptyOrNull_isZeroValue(t *testing.T) {
 		a, _ := codeOf(r).Activity(name)
 		for _, input := range []json.RawMessage{nil, {}, json.RawMessage("null")} {
 			if out, f := a.Run(t.Context(), input); f != nil || string(out) != want {
-				t.Errorf("%s of %q: %s, %+v", name, input, out, f)
+				t.Errorf("%s of %q: got %s, %+v", name, input, out, f)
 			}
 		}
 	}
@@ -67,7 +70,7 @@ func TestActivityInput_invalidJSON_isADecodeFailure(t *testing.T) {
 	a, _ := codeOf(r).Activity("inc")
 	for _, input := range []string{"{", "1 2", "\x00", "01"} {
 		if out, f := a.Run(t.Context(), json.RawMessage(input)); f == nil || f.Type != history.TypeDecode {
-			t.Errorf("%q: %s, %+v", input, out, f)
+			t.Errorf("%q: got %s, %+v", input, out, f)
 		}
 	}
 }
@@ -80,12 +83,12 @@ func TestResult_unsupportedType_isAnEncodeFailure(t *testing.T) {
 	_, f := a.Run(t.Context(), json.RawMessage("1"))
 	if f == nil || f.Type != history.TypeEncode || !f.NonRetryable ||
 		!strings.Contains(f.Message, `encode result of activity "a": json: unsupported type: chan int`) {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 	w := orchestrate(t, func(*perdure.OrchestrationContext, int) (any, error) { return make(chan int), nil })
 	if f := w.failure(); f.Type != history.TypeEncode ||
 		!strings.Contains(f.Message, `encode output of orchestration "o"`) {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -95,7 +98,7 @@ func TestCallActivity_inputDoesNotEncode_failsFuture(t *testing.T) {
 		return perdure.CallActivityByName[int](ctx, "inc", make(chan int)).Await(ctx)
 	})
 	if f := w.replayed().failure(); f.Type != history.TypeEncode || len(w.history) != 3 {
-		t.Errorf("%+v, %d events", f, len(w.history))
+		t.Errorf("got %+v and %d events", f, len(w.history))
 	}
 }
 
@@ -111,7 +114,7 @@ func TestAwait_resultDoesNotDecode_returnsError(t *testing.T) {
 	})
 	if f := w.run().replayed().failure(); f.Type != history.TypeDecode ||
 		!strings.Contains(f.Message, `decode result of activity "inc"`) {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -146,7 +149,7 @@ func TestMaxPayloadBytes_oneByteMore_isTooLarge(t *testing.T) {
 			wantTooLarge(t, result, `result of activity "echo"`, size)
 			if f := w.failure(); f.Type != history.TypePayloadTooLarge ||
 				!strings.HasSuffix(f.Message, `output of orchestration "o"`) || !f.NonRetryable {
-				t.Errorf("%+v", f)
+				t.Errorf("got %+v", f)
 			}
 		})
 	}
@@ -156,7 +159,7 @@ func wantTooLarge(t *testing.T, err error, what string, size int) {
 	t.Helper()
 	var e *perdure.PayloadTooLargeError
 	if !errors.As(err, &e) || *e != (perdure.PayloadTooLargeError{Name: what, Bytes: size, Limit: 200 << 10}) {
-		t.Errorf("%s: %v", what, err)
+		t.Errorf("%s: got error %v", what, err)
 	}
 }
 
@@ -174,7 +177,7 @@ func TestPayload_looksLikeReference_isUnchanged(t *testing.T) {
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, in reference) (int, error) {
 		out, err := perdure.CallActivityByName[reference](ctx, "same", in).Await(ctx)
 		if out != in {
-			t.Errorf("%+v, want %+v", out, in)
+			t.Errorf("got %+v, want %+v", out, in)
 		}
 		return 0, err
 	})

@@ -48,16 +48,16 @@ func TestCompensate_orchestrationFails_undoesLastFirst(t *testing.T) {
 	for name, end := range map[string]func(*perdure.OrchestrationContext, int) (int, error){
 		"an error": func(*perdure.OrchestrationContext, int) (int, error) { return 0, errLate },
 		"a panic":  func(*perdure.OrchestrationContext, int) (int, error) { panic("too late") },
-		"continuing, and a failure": func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		"continue as new, and a failure": func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return 0, errors.Join(errLate, continueWith(ctx, 2))
 		},
-		"continuing, two ways": func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		"continue as new twice": func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return 0, errors.Join(continueWith(ctx, 2), continueWith(ctx, 3))
 		},
 	} {
 		w := booked(t, end).run().replayed()
 		if got := w.undone(); !slices.Equal(got, []string{"hotel", "flight"}) || w.failure().Message == "" {
-			t.Errorf("%s: undone %q", name, got)
+			t.Errorf("%s: got compensations %q", name, got)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestCompensate_successOrContinueAsNew_undoesNothing(t *testing.T) {
 			}
 			return n, nil
 		},
-		"continuing, wrapped": func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		"continue as new, wrapped": func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 			if n == 1 {
 				return 0, fmt.Errorf("next: %w", errors.Join(nil, continueWith(ctx, 2)))
 			}
@@ -81,7 +81,7 @@ func TestCompensate_successOrContinueAsNew_undoesNothing(t *testing.T) {
 	} {
 		w := booked(t, end).run().replayed()
 		if got := w.undone(); len(got) > 0 || w.output() == "" {
-			t.Errorf("%s: undone %q", name, got)
+			t.Errorf("%s: got compensations %q, want none", name, got)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestCompensate_orchestrationCancelled_undoesLastFirst(t *testing.T) {
 		}).run().replayed()
 		if got := w.undone(); !slices.Equal(got, []string{"hotel", "flight"}) ||
 			w.history[len(w.history)-1].Kind != history.OrchestrationCancelled {
-			t.Errorf("%s: undone %q, %s", name, got, kinds(w.history))
+			t.Errorf("%s: got compensations %q, history %s", name, got, kinds(w.history))
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestCompensate_undoFails_addsErrorAndContinues(t *testing.T) {
 		}).run()
 		if f := w.failure(); undone != 1 || !strings.Contains(f.Message, "too late") ||
 			!strings.Contains(f.Message, "the hotel does not answer") {
-			t.Errorf("%s: undone %d, %+v", name, undone, f)
+			t.Errorf("%s: got %d compensations, failure %+v", name, undone, f)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestCompensate_panic_keepsStack(t *testing.T) {
 	}).run().failure()
 	if f.Type != history.TypePanic || !strings.Contains(f.Message, "index out of range") ||
 		!strings.Contains(f.Message, "outOfRange") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestCompensate_instanceDroppedFromMemory_undoesNothing(t *testing.T) {
 		return 0, perdure.Sleep(ctx, time.Hour)
 	})
 	if !w.instance.Close() || undone > 0 {
-		t.Errorf("undone %d times", undone)
+		t.Errorf("got %d compensations, want none", undone)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestCompensate_nilArgument_panics(t *testing.T) {
 	} {
 		got := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error { call(ctx); return nil })
 		if !strings.HasPrefix(got, want) {
-			t.Errorf("%s", got)
+			t.Errorf("got %s", got)
 		}
 	}
 }

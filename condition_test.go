@@ -47,10 +47,10 @@ func TestWaitForCondition_pollPolicy_checksUntilConditionIsMet(t *testing.T) {
 	}{
 		"at the third check": {0, 3, perdure.PollPolicy{}, 3, []time.Duration{5 * s, 5 * s}},
 		"at once":            {4, 5, perdure.PollPolicy{MaxAttempts: 1}, 5, nil},
-		"from a state of its own": {
+		"own state": {
 			5, 8, perdure.PollPolicy{InitialInterval: 2 * s}, 8, []time.Duration{2 * s, 2 * s},
 		},
-		"less and less often": {
+		"backoff": {
 			0, 5,
 			perdure.PollPolicy{InitialInterval: s, BackoffCoefficient: 2, MaxInterval: 5 * s},
 			5,
@@ -66,7 +66,7 @@ func TestWaitForCondition_pollPolicy_checksUntilConditionIsMet(t *testing.T) {
 			t.Parallel()
 			state, waits, err := poll(t, c.from, c.to, c.policy)
 			if diff := cmp.Diff(c.waits, waits); diff != "" || state != c.want || err != nil {
-				t.Errorf("%d, %v, waited %v", state, err, waits)
+				t.Errorf("got %d, error %v, waits %v", state, err, waits)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestWaitForCondition_attemptsOrTimeExhausted_returnsConditionNotMetError(t 
 	failed, ok := errors.AsType[*perdure.ConditionNotMetError](err)
 	if !ok || *failed != (perdure.ConditionNotMetError{Attempts: 3, Waited: 2 * time.Minute, State: 3}) || state != 3 ||
 		len(waits) != 2 || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%d, %+v, %v", state, err, waits)
+		t.Errorf("got %d, %+v, %v", state, err, waits)
 	}
 	if err.Error() != "condition not met after 3 checks in 2m0s" {
 		t.Error(err)
@@ -88,7 +88,7 @@ func TestWaitForCondition_attemptsOrTimeExhausted_returnsConditionNotMetError(t 
 	if !ok ||
 		*failed != (perdure.ConditionNotMetError{Attempts: 4, Waited: 150 * time.Second, TimedOut: true, State: 4}) ||
 		state != 4 || len(waits) != 3 || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%d, %+v, %v", state, err, waits)
+		t.Errorf("got %d, %+v, %v", state, err, waits)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestWaitForCondition_scopeEnds_returnsCancelledError(t *testing.T) {
 	w = orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) { return wait(ctx) })
 	w.turn(cancel("enough"))
 	if got := w.output(); got != `"1 true false"` || checks != 1 {
-		t.Errorf("%s after %d checks", got, checks)
+		t.Errorf("got %s after %d checks", got, checks)
 	}
 	limited := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		over, stop := perdure.WithCancel(ctx)
@@ -171,20 +171,20 @@ func TestPollPolicy_jitter_isInRangeAndRepeatable(t *testing.T) {
 	}
 	one, again, other := waits("01JONE", 0.5), waits("01JONE", 0.5), waits("01JOTHER", 0.5)
 	if len(one) != 19 || cmp.Diff(one, again) != "" || cmp.Diff(one, other) == "" {
-		t.Errorf("%v\n%v\n%v", one, again, other)
+		t.Errorf("got waits %v,\nrepeated %v,\nof another execution %v", one, again, other)
 	}
 	distinct := map[time.Duration]bool{}
 	for _, d := range one {
 		if distinct[d] = true; d < 30*time.Second || d > time.Minute {
-			t.Errorf("waited %v", d)
+			t.Errorf("got wait %v", d)
 		}
 	}
 	if len(distinct) < 10 {
-		t.Errorf("no jitter: %v", one)
+		t.Errorf("waits without variation: got %v", one)
 	}
 	for _, d := range waits("01JEXECUTION1", perdure.NoJitter) {
 		if d != time.Minute {
-			t.Errorf("waited %v without jitter", d)
+			t.Errorf("wait without jitter: got %v", d)
 		}
 	}
 }
@@ -208,7 +208,7 @@ func TestPollPolicy_invalid_panics(t *testing.T) {
 		})
 		if f := w.failure(); f.Type != history.TypePanic ||
 			!strings.Contains(f.Message, "perdure: WaitForCondition: "+field) {
-			t.Errorf("%s: %+v", field, f)
+			t.Errorf("%s: got %+v", field, f)
 		}
 	}
 }

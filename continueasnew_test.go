@@ -45,7 +45,7 @@ func TestContinueAsNew_returned_startsExecutionWithInput(t *testing.T) {
 	const whole = "OrchestrationStarted TurnStarted ActivityScheduled TurnStarted ActivityCompleted " +
 		"OrchestrationCompleted"
 	if got := kinds(w.history); got != whole || string(w.history[0].Input) != "3" {
-		t.Errorf("%s of %s", got, w.history[0].Input)
+		t.Errorf("got events %s, input %s", got, w.history[0].Input)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestContinueAsNew_errorWrappedOrJoined_continues(t *testing.T) {
 			t.Parallel()
 			w := continuing(t, how)
 			if got := w.replayed().output(); got != "2" || w.history[0].Number != 2 {
-				t.Errorf("%s in execution %d", got, w.history[0].Number)
+				t.Errorf("got %s in execution %d", got, w.history[0].Number)
 			}
 		})
 	}
@@ -173,7 +173,7 @@ func TestContinueAsNew_otherErrorOrInvalidInput_fails(t *testing.T) {
 			t.Parallel()
 			w := continuing(t, tt.how)
 			if f := w.replayed().failure(); f.Type != tt.kind || f.Message != tt.says || f.NonRetryable != tt.final {
-				t.Errorf("%+v", f)
+				t.Errorf("got %+v", f)
 			}
 		})
 	}
@@ -183,7 +183,7 @@ func TestContinueAsNew_errorNotReturned_completes(t *testing.T) {
 	t.Parallel()
 	w := continuing(t, func(ctx *perdure.OrchestrationContext) error { _ = continueWith(ctx, 2); return nil })
 	if got := w.replayed().output(); got != "0" || w.history[0].Number != 1 {
-		t.Errorf("%s in execution %d", got, w.history[0].Number)
+		t.Errorf("got %s in execution %d", got, w.history[0].Number)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestContinueAsNew_panicAfterwards_fails(t *testing.T) {
 		return continueWith(ctx, 2)
 	})
 	if f := w.replayed().failure(); f.Type != history.TypePanic || !strings.HasPrefix(f.Message, "boom\n") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestContinueAsNew_deferredCalls_runFirst(t *testing.T) {
 		t.Error(got)
 	}
 	if got := w.run().replayed().output(); got != "2" || !w.now.Equal(epoch.Add(time.Hour)) {
-		t.Errorf("%s at %v", got, w.now)
+		t.Errorf("got %s at %v", got, w.now)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestContinueAsNew_errorOfOtherExecution_fails(t *testing.T) {
 		f := start().replayed().failure()
 		if f.Type != history.TypeError ||
 			f.Message != "perdure: ContinueAsNew: return this error from execution 01JEXECUTION of instance "+want {
-			t.Errorf("%s: %+v", want, f)
+			t.Errorf("%s: got %+v", want, f)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func TestContinueAsNew_subOrchestration_returnsResultOfLastExecution(t *testing.
 	})
 	w := newWorld(t, r).start("o", 9).run()
 	if got := w.replayed().output(); got != `"lift-off of c"` || !w.now.Equal(epoch.Add(10*time.Minute)) {
-		t.Errorf("%s at %v", got, w.now)
+		t.Errorf("got %s at %v", got, w.now)
 	}
 }
 

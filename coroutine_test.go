@@ -84,7 +84,7 @@ func TestGo_panicOrGoexit_failsOrchestration(t *testing.T) {
 				return 1, perdure.Sleep(ctx, time.Hour)
 			})
 			if f := w.run().replayed().failure(); f.Type != tt.kind || !strings.Contains(f.Message, tt.says) {
-				t.Errorf("%+v", f)
+				t.Errorf("got %+v", f)
 			}
 		})
 	}
@@ -105,7 +105,7 @@ func TestAsync_futureCancelled_settlesAndCoroutineContinues(t *testing.T) {
 		return fmt.Sprint(n, " ", lost), err
 	})
 	if got := w.run().replayed().output(); got != `"0 cancelled (requested): no need"` || wentOn != 2 {
-		t.Errorf("%s, went on %d times", got, wentOn)
+		t.Errorf("got %s, continued %d times", got, wentOn)
 	}
 }
 

@@ -90,12 +90,12 @@ func TestErrorDetails_errorOfActivity_returnsOutermostDetails(t *testing.T) {
 			t.Parallel()
 			want := fmt.Sprintf("%q", c.want)
 			if got := failsWith(t, c.err, detailsText); got != want {
-				t.Errorf("the caller of the activity has %s, want %s", got, want)
+				t.Errorf("details for the caller: got %s, want %s", got, want)
 			}
 		})
 	}
 	if perdure.WithErrorDetails(nil, detail{1}) != nil || detailsText(nil) != perdure.ErrNoDetails.Error() {
-		t.Error("no error has details")
+		t.Error("nil error: got details")
 	}
 }
 
@@ -105,7 +105,7 @@ func TestWithErrorDetails_wrappedError_keepsTextTypeAndRetries(t *testing.T) {
 	inner := &wrapping{errors.New("plain")}
 	err := perdure.WithErrorDetails(inner, detail{1})
 	if err.Error() != "plain" || !errors.Is(err, inner) || detailsText(err) != "1" {
-		t.Errorf("%v, %s", err, detailsText(err))
+		t.Errorf("got error %v, details %s", err, detailsText(err))
 	}
 	attempts := 0
 	r := perdure.NewRegistry()
@@ -126,7 +126,7 @@ func TestWithErrorDetails_wrappedError_keepsTextTypeAndRetries(t *testing.T) {
 	})
 	if got := newWorld(t, r).start("o", 1).run().replayed().output(); got != `"wrapping plain true 3 true"` ||
 		attempts != 3 {
-		t.Errorf("%s after %d attempts", got, attempts)
+		t.Errorf("got %s after %d attempts", got, attempts)
 	}
 }
 
@@ -151,14 +151,14 @@ func TestErrorDetails_failureInNestedChild_reachesTopLevelParent(t *testing.T) {
 	})
 	f := newWorld(t, r).start("o", 1).run().replayed().failure()
 	if string(f.Details) != `{"seen":"1"}` {
-		t.Errorf("the failure has %s", f.Details)
+		t.Errorf("details of the failure: got %s", f.Details)
 	}
 	deepest := &f
 	for deepest.Cause != nil {
 		deepest = deepest.Cause
 	}
 	if string(deepest.Details) != `{"N":1}` || deepest.Message != "plain" {
-		t.Errorf("the cause is %+v", deepest)
+		t.Errorf("deepest cause: got %+v", deepest)
 	}
 }
 
@@ -171,9 +171,9 @@ func TestFailureTruncate_detailsDoNotFit_recordsOmission(t *testing.T) {
 	}
 	if c := f.Truncate(10, 1); c.Details != nil || c.DetailsOmitted != "18 bytes exceed the limit" ||
 		string(c.Cause.Details) != "[1]" {
-		t.Errorf("cut to %+v, %+v", c, c.Cause)
+		t.Errorf("truncated: got %+v, cause %+v", c, c.Cause)
 	}
 	if again := f.Truncate(10, 1).Truncate(10, 1); again.DetailsOmitted == "" {
-		t.Errorf("cut again to %+v", again)
+		t.Errorf("truncated again: got %+v", again)
 	}
 }

@@ -50,7 +50,7 @@ func failing(t *testing.T, err error) history.Failure {
 	a, _ := codeOf(r).Activity("a")
 	out, f := a.Run(t.Context(), json.RawMessage("1"))
 	if f == nil || out != nil {
-		t.Fatalf("%s, %+v", out, f)
+		t.Fatalf("got %s, %+v", out, f)
 	}
 	return *f
 }
@@ -92,16 +92,16 @@ func TestFailure_errorOfActivity_hasTypeMessageAndCause(t *testing.T) {
 			perdure.NonRetryable(&declinedError{}),
 			history.Failure{Type: "declinedError", Message: "declined", NonRetryable: true},
 		},
-		"a nil pointer beside it": {
+		"with a nil pointer": {
 			perdure.NonRetryable(fmt.Errorf("%w (cancel: %w)", &declinedError{}, (*perdure.CancelledError)(nil))),
 			history.Failure{Type: "declinedError", Message: "declined (cancel: <nil>)", NonRetryable: true},
 		},
-		"marked inside": {
+		"marked cause": {
 			fmt.Errorf("x: %w", perdure.NonRetryable(io.EOF)),
 			history.Failure{Type: "error", Message: "x: EOF", NonRetryable: true},
 		},
-		"marks itself":     {final{true}, history.Failure{Type: "final", Message: "final", NonRetryable: true}},
-		"marks itself not": {final{false}, history.Failure{Type: "final", Message: "final"}},
+		"marks itself":           {final{true}, history.Failure{Type: "final", Message: "final", NonRetryable: true}},
+		"marks itself retryable": {final{false}, history.Failure{Type: "final", Message: "final"}},
 		"cancelled": {
 			&perdure.CancelledError{Reason: perdure.ReasonTimeout, Message: "m"},
 			history.Failure{Type: "cancelled", Message: "m", Reason: "timeout"},
@@ -110,15 +110,15 @@ func TestFailure_errorOfActivity_hasTypeMessageAndCause(t *testing.T) {
 			fmt.Errorf("x: %w", &perdure.CancelledError{Reason: perdure.ReasonRequested}),
 			history.Failure{Type: "cancelled", Message: "x: cancelled (requested)", Reason: "requested"},
 		},
-		"cancel, and more": {
+		"cancel and another error": {
 			fmt.Errorf("x: %w", errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested}, coded{"E1"})),
 			history.Failure{Type: "E1", Message: "x: cancelled (requested)\ncoded E1"},
 		},
-		"cancel, and more without a name": {
+		"cancel and an error without a type": {
 			errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested}, errors.New("x")),
 			history.Failure{Type: "error", Message: "cancelled (requested)\nx"},
 		},
-		"cancel, and of a cancel": {
+		"cancel and a wrapped cancel": {
 			errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested},
 				&declinedError{&perdure.CancelledError{Reason: perdure.ReasonTimeout}}),
 			history.Failure{
@@ -126,7 +126,7 @@ func TestFailure_errorOfActivity_hasTypeMessageAndCause(t *testing.T) {
 				Cause: &history.Failure{Type: "cancelled", Reason: "timeout"},
 			},
 		},
-		"cancels alone": {
+		"only cancels": {
 			errors.Join(&perdure.CancelledError{Reason: perdure.ReasonRequested},
 				&perdure.CancelledError{Reason: perdure.ReasonTimeout}),
 			history.Failure{
@@ -138,7 +138,7 @@ func TestFailure_errorOfActivity_hasTypeMessageAndCause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := failing(t, tt.err); !reflect.DeepEqual(got, tt.want) {
-				t.Errorf("%+v, want %+v", got, tt.want)
+				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 		})
 	}
@@ -156,7 +156,7 @@ func TestFailure_longCauseChain_isTruncated(t *testing.T) {
 		depth++
 	}
 	if depth != 9 {
-		t.Errorf("%d failures in a chain", depth)
+		t.Errorf("got %d failures in a chain, want 9", depth)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestFailure_longCauseChainPassedOn_isTruncated(t *testing.T) {
 		depth++
 	}
 	if depth != 9 {
-		t.Errorf("%d failures in a chain", depth)
+		t.Errorf("got %d failures in a chain, want 9", depth)
 	}
 }
 
@@ -192,10 +192,10 @@ func TestFailure_longMessage_isTruncated(t *testing.T) {
 		"panic": w.replayed().failure(),
 	} {
 		if len(f.Message) > 40<<10 || len(f.Message) < 8<<10 || !utf8.ValidString(f.Message) {
-			t.Errorf("%s: %d bytes, valid %v", name, len(f.Message), utf8.ValidString(f.Message))
+			t.Errorf("%s: got %d bytes, valid UTF-8: %v", name, len(f.Message), utf8.ValidString(f.Message))
 		}
 		if strings.Contains(name, "panic") && !strings.Contains(f.Message, "TestFailure_longMessage_isTruncated") {
-			t.Errorf("%s: the stack is cut off", name)
+			t.Errorf("%s: got a failure without the stack", name)
 		}
 	}
 }
@@ -244,14 +244,14 @@ func TestFailure_typesOfJoinedErrors_arePassedOn(t *testing.T) {
 	end, err := awaiting(t, &history.Failure{Type: "E1", Message: "m", Joined: []string{"E9"}})
 	policy := &history.RetryPolicy{NonRetryable: []string{"E9"}}
 	if _, again := retry.Next(policy, "x", 3, 1, &end); again {
-		t.Errorf("%+v, %v", end, err)
+		t.Errorf("got %+v, error %v", end, err)
 	}
 	var many []error
 	for i := range 100 {
 		many = append(many, coded{fmt.Sprint(i)})
 	}
 	if f := failing(t, errors.Join(many...)); len(f.Joined) != history.MaxJoined {
-		t.Errorf("%d names", len(f.Joined))
+		t.Errorf("got %d names", len(f.Joined))
 	}
 }
 
@@ -290,14 +290,14 @@ func TestActivityError_failedActivity_hasTypeMessageAndCause(t *testing.T) {
 		Activity: "inc", ActivityID: 3, Type: "DeclinedError", Message: "no", NonRetryable: true, Cause: cause,
 	}
 	if *ae != want || err.Error() != `activity "inc" (#3): DeclinedError: no` || errors.Unwrap(err) != nil {
-		t.Errorf("%+v: %v", ae, err)
+		t.Errorf("%+v: got error %v", ae, err)
 	}
 	wantEnd := history.Failure{
 		Type: "ActivityError", Message: err.Error(), NonRetryable: true,
 		Cause: &history.Failure{Type: "DeclinedError", Message: "no", NonRetryable: true, Cause: cause},
 	}
 	if !reflect.DeepEqual(end, wantEnd) {
-		t.Errorf("%+v, want %+v", end, wantEnd)
+		t.Errorf("got %+v, want %+v", end, wantEnd)
 	}
 }
 
@@ -306,13 +306,13 @@ func TestActivityError_failureOfEngine_isFoundByErrorsAs(t *testing.T) {
 	_, err := awaiting(t, &history.Failure{Type: history.TypeTimeout, Message: "after 1s"})
 	var te *perdure.TimeoutError
 	if !errors.As(err, &te) || te.Message != "after 1s" || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("timeout: %v", err)
+		t.Errorf("timeout: got error %v", err)
 	}
 	_, err = awaiting(t, &history.Failure{Type: history.TypeCancelled, Reason: "lock_lost", Message: "m"})
 	var ce *perdure.CancelledError
 	if !errors.As(err, &ce) || *ce != (perdure.CancelledError{Reason: perdure.ReasonLockLost, Message: "m"}) ||
 		!errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("cancelled: got error %v", err)
 	}
 	_, err = awaiting(t, &history.Failure{
 		Type: "Outer",
@@ -322,11 +322,11 @@ func TestActivityError_failureOfEngine_isFoundByErrorsAs(t *testing.T) {
 	})
 	var pe *perdure.PayloadTooLargeError
 	if !errors.As(err, &pe) || *pe != (perdure.PayloadTooLargeError{Name: "input of x: y", Bytes: 300, Limit: 200}) {
-		t.Errorf("too large: %v", err)
+		t.Errorf("too large: got error %v", err)
 	}
 	_, err = awaiting(t, &history.Failure{Type: history.TypePayloadTooLarge, Message: "another text"})
 	if !errors.As(err, &pe) || pe.Name != "another text" {
-		t.Errorf("too large, of another release: %v", err)
+		t.Errorf("too large, message of another release: got error %v", err)
 	}
 }
 
@@ -338,7 +338,7 @@ func TestCancelledError_reason_matchesContextError(t *testing.T) {
 	} {
 		err := fmt.Errorf("x: %w", &perdure.CancelledError{Reason: reason})
 		if errors.Is(err, context.Canceled) == errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, want) {
-			t.Errorf("%v is not %v", err, want)
+			t.Errorf("got error %v, want %v", err, want)
 		}
 	}
 }
@@ -362,7 +362,7 @@ func TestCancelReason_eachReason_hasStableString(t *testing.T) {
 		perdure.ReasonShutdown:                    "shutdown",
 	} {
 		if string(reason) != want {
-			t.Errorf("%q, want %q", reason, want)
+			t.Errorf("got %q, want %q", reason, want)
 		}
 	}
 	for kind, want := range map[history.Kind]string{
@@ -373,11 +373,11 @@ func TestCancelReason_eachReason_hasStableString(t *testing.T) {
 		history.OrchestrationContinuedAsNew: "orchestration_terminal_continued_as_new",
 	} {
 		if got := history.TerminalReason(kind); got != want {
-			t.Errorf("an end by %s cancels for %q, want %q", kind, got, want)
+			t.Errorf("cancel reason after %s: got %q, want %q", kind, got, want)
 		}
 	}
 	if history.ReasonInstanceDeleted != "instance_deleted" {
-		t.Errorf("a deletion cancels for %q", history.ReasonInstanceDeleted)
+		t.Errorf("cancel reason after a deletion: got %q", history.ReasonInstanceDeleted)
 	}
 	reasonsWritten(t)
 }
@@ -463,7 +463,7 @@ func reasonsWritten(t *testing.T) {
 			}
 		}
 		if got := strings.Join(reasons, " "); got != tt.want {
-			t.Errorf("%s: history has the reasons %q, want %q", name, got, tt.want)
+			t.Errorf("%s: got reasons %q, want %q", name, got, tt.want)
 		}
 	}
 }
@@ -483,7 +483,7 @@ func TestOrchestration_errorPanicOrGoexit_fails(t *testing.T) {
 			t.Parallel()
 			w := orchestrate(t, func(*perdure.OrchestrationContext, int) (int, error) { return 0, tt.body() })
 			if f := w.replayed().failure(); f.Type != tt.want || !strings.Contains(f.Message, tt.says) {
-				t.Errorf("%+v", f)
+				t.Errorf("got %+v", f)
 			}
 		})
 	}
@@ -496,6 +496,6 @@ func TestSleep_timerCannotBeSet_returnsError(t *testing.T) {
 		Kind: history.OutputFailed, SourceEventID: 3, Error: &history.Failure{Type: "error", Message: "quota"},
 	})
 	if f := w.failure(); f.Message != "timer #3: quota" {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }

@@ -51,7 +51,7 @@ func TestWaitForExternalEvent_duplicateEventID_isIgnored(t *testing.T) {
 	w.turn(raise("e", "", `"b"`))
 	before := len(w.history)
 	if w.turn(raise("e", "1", `"again"`)); len(w.history) != before {
-		t.Errorf("a duplicate made a turn: %v", w.history[before:])
+		t.Errorf("duplicate event: got events %v, want none", w.history[before:])
 	}
 	w.turn(raise("e", "", `"c"`))
 	if got := w.replayed().output(); got != `"a b c"` {
@@ -219,10 +219,10 @@ func TestTerminate_runningOrchestration_endsWithoutRunningCode(t *testing.T) {
 	})
 	if got := w.replayed().end(); got.Kind != history.OrchestrationTerminated || got.Message != "enough" ||
 		got.ID != 6 || !w.instance.Ended() {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if w.instance.Close(); went {
-		t.Error("the code went on")
+		t.Error("the code continued after the instance was closed")
 	}
 }
 

@@ -30,7 +30,7 @@ func ExampleCodec() {
 	sealed := codec.Chain("ward-2026", codec.Zstd(), codec.Envelope("ward-2026", onPaper{}))
 
 	ctx := context.Background()
-	hub, stop := serveSealed(r, sealed)
+	hub, stop := serveEncoded(r, sealed)
 	defer stop()
 	with := client.New(hub, client.WithCodec(sealed))
 	id := must(with.Start(ctx, "greet-patient", "Ada"))

@@ -15,9 +15,9 @@ func serve(r *perdure.Registry) (c *client.Client, stop func()) {
 	return client.New(h.Provider, client.WithQuerier(h)), stop
 }
 
-// serveSealed is like serve, but its functions have a codec. It returns the hub, so that the example can create clients
-// with and without the codec.
-func serveSealed(r *perdure.Registry, codec perdure.Codec) (hub client.Backend, stop func()) {
+// serveEncoded is like serve, but its functions have a codec. It returns the hub, so that the example can create
+// clients with and without the codec.
+func serveEncoded(r *perdure.Registry, codec perdure.Codec) (hub client.Backend, stop func()) {
 	h, stop := serveHub(simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}})
 	return h.Provider, stop
 }

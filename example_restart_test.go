@@ -11,15 +11,15 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// invoiceMended is the fixed code.
-var invoiceMended atomic.Bool
+// invoiceFixed is the fixed code.
+var invoiceFixed atomic.Bool
 
 func invoice(ctx *perdure.OrchestrationContext, amount int) (string, error) {
 	receipt, err := perdure.CallActivityByName[string](ctx, "charge", amount).Await(ctx)
 	if err != nil {
 		return "", err
 	}
-	if !invoiceMended.Load() {
+	if !invoiceFixed.Load() {
 		return "", errors.New("the invoice has no receipt")
 	}
 	return "invoice for " + receipt, nil
@@ -51,7 +51,7 @@ func Example_restartFromAnEvent() {
 			from = e.ID
 		}
 	}
-	invoiceMended.Store(true)
+	invoiceFixed.Store(true)
 	again := must(c.Restart(ctx, failed, client.FromEvent(from), client.WithInstanceID("order-7-again")))
 	s := must(c.Wait(ctx, again))
 	fmt.Println(again, s.Status, must(client.Result[string](s)))

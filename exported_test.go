@@ -41,7 +41,7 @@ func TestPackage_exportedNames_matchList(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.Fields(string(golden)), names); diff != "" {
-		t.Errorf("(-testdata/exported.txt +the package):\n%s", diff)
+		t.Errorf("exported names differ (-testdata/exported.txt +package):\n%s", diff)
 	}
 }
 

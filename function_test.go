@@ -107,7 +107,7 @@ func TestCallActivity_registeredFunction_findsName(t *testing.T) {
 			t.Parallel()
 			ev, err := calling(t, call)
 			if err != nil || ev.Kind != history.ActivityScheduled || ev.Name != want {
-				t.Errorf("%s, %v", ev.String(), err)
+				t.Errorf("got %s, error %v", ev.String(), err)
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func TestCallActivity_functionWithoutUniqueName_fails(t *testing.T) {
 			}
 			for _, part := range append(tt.want, "order-17", "by name or by reference") {
 				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q does not say %q", err, part)
+					t.Errorf("error %q does not contain %q", err, part)
 				}
 			}
 		})
@@ -170,7 +170,7 @@ func TestCallActivity_valueMethodOfNilPointer_failsOrchestration(t *testing.T) {
 		return perdure.CallActivity(ctx, nobody.Check, 1).Await(ctx)
 	})
 	if f := w.failure(); f.Type != history.TypePanic || !strings.Contains(f.Message, "nil pointer dereference") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestCallActivity_queueOfRegistrationOrReference_isRecorded(t *testing.T) {
 		"gpu": func(ctx *perdure.OrchestrationContext) { reference.Call(ctx, 1) },
 	} {
 		if ev, err := calling(t, call); err != nil || ev.Queue != strings.Fields(want)[0] {
-			t.Errorf("%s on %q, want %q: %v", ev.String(), ev.Queue, want, err)
+			t.Errorf("got %s on queue %q, want %q; error %v", ev.String(), ev.Queue, want, err)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestCallSubOrchestration_registeredFunction_findsName(t *testing.T) {
 	} {
 		if ev, err := calling(t, call); err != nil || ev.Kind != history.SubOrchestrationScheduled || ev.Name != want ||
 			ev.Version != "" {
-			t.Errorf("%s: %s, %v", want, ev.String(), err)
+			t.Errorf("%s: got %s, error %v", want, ev.String(), err)
 		}
 	}
 }
@@ -279,11 +279,11 @@ func TestCallSubOrchestration_functionWithoutUniqueName_fails(t *testing.T) {
 			}
 			for _, part := range append(tt.want, "order-17", "which orchestration function", "; call it by name") {
 				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q does not say %q", err, part)
+					t.Errorf("error %q does not contain %q", err, part)
 				}
 			}
 			if strings.Contains(err.Error(), "reference") {
-				t.Errorf("%q advises what there is not", err)
+				t.Errorf("error %q recommends references, which orchestrations do not have", err)
 			}
 		})
 	}

@@ -34,7 +34,7 @@ func TestHeartbeat_outsideWorker_doesNothing(t *testing.T) {
 	perdure.Heartbeat(t.Context(), progress{1})
 	perdure.Heartbeat(t.Context(), func() {})
 	if p, ok := perdure.HeartbeatDetails[progress](t.Context()); ok || p.Row != 0 {
-		t.Errorf("%+v, %v", p, ok)
+		t.Errorf("got %+v, %v", p, ok)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestHeartbeat_details_areRecordedAsJSON(t *testing.T) {
 		perdure.Heartbeat(ctx, details)
 	}
 	if got := strings.Join(h.beats, "|"); got != `{"Row":7}|||3` || errors.Join(h.errs...) != nil {
-		t.Errorf("%s, %v", got, h.errs)
+		t.Errorf("got %s, errors %v", got, h.errs)
 	}
 	perdure.Heartbeat(ctx, strings.Repeat("x", perdure.MaxPayloadBytes-2))
 	perdure.Heartbeat(ctx, strings.Repeat("x", perdure.MaxPayloadBytes-1))
@@ -54,7 +54,7 @@ func TestHeartbeat_details_areRecordedAsJSON(t *testing.T) {
 	var large *perdure.PayloadTooLargeError
 	if h.errs[4] != nil || !errors.As(h.errs[5], &large) || large.Name != `heartbeat details of activity "import"` ||
 		h.errs[6] == nil || h.beats[5]+h.beats[6] != "" {
-		t.Errorf("%v", h.errs)
+		t.Errorf("got errors %v", h.errs)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestHeartbeatDetails_earlierAttempt_returnsItsLastDetails(t *testing.T) {
 		ctx := activityctx.WithHeartbeats(t.Context(), &heart{last: json.RawMessage(left)})
 		perdure.Heartbeat(ctx, progress{8}) // for the next attempt
 		if p, ok := perdure.HeartbeatDetails[progress](ctx); p.Row != want.row || ok != want.ok {
-			t.Errorf("of %q: %+v, %v", left, p, ok)
+			t.Errorf("details %q: got %+v, %v", left, p, ok)
 		}
 	}
 }
@@ -83,14 +83,14 @@ func TestActivityTimeouts_anyDuration_areRecordedInMilliseconds(t *testing.T) {
 				perdure.WithScheduleToCloseTimeout(d), perdure.WithStartToCloseTimeout(d)).Await(ctx)
 		})
 		if ev := w.history[2]; ev.HeartbeatMs != want || ev.ScheduleToCloseMs != want || ev.StartToCloseMs != want {
-			t.Errorf("%v: %+v, want %d ms", d, ev, want)
+			t.Errorf("%v: got %+v, want %d ms", d, ev, want)
 		}
 	}
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		return perdure.CallActivity(ctx, inc, 1).Await(ctx)
 	})
 	if ev := w.history[2]; ev.HeartbeatMs != 0 || ev.ScheduleToCloseMs != 0 {
-		t.Errorf("no limits: %+v", ev)
+		t.Errorf("no limits: got %+v", ev)
 	}
 }
 
@@ -123,10 +123,10 @@ func importRows(ctx context.Context, rows int) (int, error) {
 func TestHeartbeat_activityCalledDirectly_resumesFromLastDetails(t *testing.T) {
 	t.Parallel()
 	if n, err := importRows(t.Context(), 10); n != 10 || err != nil {
-		t.Errorf("%d, %v", n, err)
+		t.Errorf("got %d, error %v", n, err)
 	}
 	if n, err := importRows(perduretest.ContextWithHeartbeatRecorder(t.Context(),
 		&heart{last: json.RawMessage(`{"Row":6}`)}), 10); n != 4 || err != nil {
-		t.Errorf("%d, %v", n, err)
+		t.Errorf("got %d, error %v", n, err)
 	}
 }

@@ -54,33 +54,33 @@ func TestMap_policy_decidesEndAndResults(t *testing.T) {
 		want string
 	}{
 		"all at once": {[]int{3, 1, 2}, nil, "3s; 3, 1, 2; good; values [3 1 2]"},
-		"of nothing":  {nil, nil, "0s; ; good; values []"},
+		"no items":    {nil, nil, "0s; ; good; values []"},
 		"all, with failures": {
 			[]int{-3, 1, -2}, nil, "3s; after 3, 1, after 2; after 3 and after 2; values [1]",
 		},
 		"two at a time": {
 			[]int{3, 1, 2, 1}, []perdure.MapOption{perdure.MaxConcurrency(2)}, "4s; 3, 1, 2, 1; good; values [3 1 2 1]",
 		},
-		"one at a time, said oddly": {
+		"one at a time, negative limit": {
 			[]int{3, 1}, []perdure.MapOption{perdure.MaxConcurrency(-7)}, "4s; 3, 1; good; values [3 1]",
 		},
 		"enough": {
 			[]int{3, 1, 2}, []perdure.MapOption{perdure.MinSuccessful(2)}, "2s; " + lost + ", 1, 2; good; values [1 2]",
 		},
-		"enough, past a failure": {
+		"enough successes after a failure": {
 			[]int{3, -1, 2},
 			[]perdure.MapOption{perdure.MinSuccessful(1)},
 			"2s; " + lost + ", after 1, 2; good; values [2]",
 		},
-		"enough, of too few": {
+		"fewer items than required successes": {
 			[]int{3, 1}, []perdure.MapOption{perdure.MinSuccessful(7)}, "3s; 3, 1; good; values [3 1]",
 		},
-		"enough cannot be any more": {
+		"required successes cannot be reached": {
 			[]int{3, -1, -2},
 			[]perdure.MapOption{perdure.MinSuccessful(2)},
 			"2s; " + lost + ", after 1, after 2; after 1 and after 2; values []",
 		},
-		"enough, and none has begun": {
+		"enough successes before other items start": {
 			[]int{1, 2, 2},
 			[]perdure.MapOption{perdure.MinSuccessful(1), perdure.MaxConcurrency(1)},
 			"1s; 1, " + lost + ", " + lost + "; good; values [1]",
@@ -90,15 +90,15 @@ func TestMap_policy_decidesEndAndResults(t *testing.T) {
 			[]perdure.MapOption{perdure.ToleratedFailures(0)},
 			"1s; " + lost + ", after 1, " + lost + "; after 1; values []",
 		},
-		"fewer failures than too many": {
+		"fewer failures than the limit": {
 			[]int{3, -1, 2}, []perdure.MapOption{perdure.ToleratedFailures(1)}, "3s; 3, after 1, 2; good; values [3 2]",
 		},
-		"enough before too many": {
+		"enough successes before too many failures": {
 			[]int{1, -2},
 			[]perdure.MapOption{perdure.MinSuccessful(1), perdure.ToleratedFailures(0)},
 			"1s; 1, " + lost + "; good; values [1]",
 		},
-		"too many before enough": {
+		"too many failures before enough successes": {
 			[]int{3, -2, 4},
 			[]perdure.MapOption{perdure.MinSuccessful(1), perdure.ToleratedFailures(0)},
 			"2s; " + lost + ", after 2, " + lost + "; after 2; values []",
@@ -108,7 +108,7 @@ func TestMap_policy_decidesEndAndResults(t *testing.T) {
 			t.Parallel()
 			w := orchestrate(t, mapped(tt.naps, tt.opts...))
 			if got := w.run().replayed().output(); got != fmt.Sprintf("%q", tt.want) {
-				t.Errorf("%s\nwant %q", got, tt.want)
+				t.Errorf("got %s\nwant %q", got, tt.want)
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func TestMap_itemLeavesActivityRunning_cancelsActivity(t *testing.T) {
 		return ev.Kind != history.ActivityCancelRequested
 	})
 	if len(cancels) != 2 || !strings.Contains(cancels[0].String(), "dropped_future") {
-		t.Errorf("%v", w.history)
+		t.Errorf("got %v", w.history)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestMap_itemCompensates_otherItemsContinue(t *testing.T) {
 	w.run()
 	for _, ev := range w.history {
 		if ev.Kind == history.ActivityCancelRequested {
-			t.Errorf("%s: the call of the other item", ev.String())
+			t.Errorf("got %s, but the call belongs to another item", ev.String())
 		}
 	}
 	w.turn(outcome(4, "3"))

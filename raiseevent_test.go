@@ -26,7 +26,7 @@ func TestRaiseEvent_delivered_completesFuture(t *testing.T) {
 		Data: history.Payload(`{"Instance":"a","Weight":1}`),
 	}
 	if !reflect.DeepEqual(w.history[2], want) {
-		t.Errorf("%+v", w.history[2])
+		t.Errorf("got %+v", w.history[2])
 	}
 	w.turn(history.Event{Kind: history.ExternalEventDelivered, SourceEventID: 3})
 	if got := w.replayed().output(); got != "true" {
@@ -55,11 +55,11 @@ func TestRaiseEvent_notDelivered_returnsReason(t *testing.T) {
 			var e *perdure.RaiseEventError
 			if !errors.As(err, &e) || e.Event != "approved" || e.InstanceID != "other" ||
 				e.Type != tt.answer.Error.Type || e.Message != tt.answer.Error.Message {
-				t.Errorf("%s: %#v", name, err)
+				t.Errorf("%s: got error %#v", name, err)
 			}
 			if errors.Is(err, perdure.ErrInstanceNotFound) != tt.notFound ||
 				errors.Is(err, perdure.ErrInstanceEnded) != tt.isOver {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got error %v", name, err)
 			}
 			return 0, err
 		})
@@ -67,7 +67,7 @@ func TestRaiseEvent_notDelivered_returnsReason(t *testing.T) {
 		w.turn(tt.answer)
 		if f := w.replayed().failure(); f.Type != "RaiseEventError" ||
 			!strings.HasPrefix(f.Message, `external event "approved" for instance "other" was not delivered: `) {
-			t.Errorf("%s: %+v", name, f)
+			t.Errorf("%s: got %+v", name, f)
 		}
 	}
 }
@@ -86,12 +86,12 @@ func TestRaiseEvent_cancelled_isStillDelivered(t *testing.T) {
 			_, err := f.Await(ctx)
 			var cancelled *perdure.CancelledError
 			if !errors.As(err, &cancelled) || cancelled.Reason != want {
-				t.Errorf("%v, want %s", err, want)
+				t.Errorf("got %v, want %s", err, want)
 			}
 		}
 		_, late := perdure.RaiseEvent(scope, "other", "c", 3).Await(ctx)
 		if late == nil {
-			t.Error("an event was raised in a scope that is over")
+			t.Error("RaiseEvent in an ended scope: got no error")
 		}
 		perdure.RaiseEvent(ctx, "other", "d", 4)
 		return 1, perdure.Sleep(ctx, time.Hour)
@@ -124,7 +124,7 @@ func TestRaiseEvent_otherTargetOrDataOnReplay_isNondeterminism(t *testing.T) {
 		change()
 		var differs *replay.NondeterminismError
 		if err := w.open().Replay(w.history); !errors.As(err, &differs) || differs.EventID != 3 {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestRaiseEvent_invalidArgument_returnsError(t *testing.T) {
 			return err
 		})
 		if !strings.Contains(got, want) {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }
@@ -184,9 +184,9 @@ func TestWithDelay_subOrchestration_recordsStartTime(t *testing.T) {
 	for i, want := range []time.Duration{time.Hour, 24 * time.Hour, 0} {
 		switch at := w.history[2+i].StartAt; {
 		case want == 0 && at != nil:
-			t.Errorf("start %d at %v, want none", i, at)
+			t.Errorf("start %d: got time %v, want none", i, at)
 		case want > 0 && (at == nil || !at.Equal(epoch.Add(want))):
-			t.Errorf("start %d at %v, want after %v", i, at, want)
+			t.Errorf("start %d: got time %v, want a delay of %v", i, at, want)
 		}
 	}
 	w.replayed()

@@ -68,7 +68,7 @@ func TestRegistry_invalidRegistration_panics(t *testing.T) {
 			want, _, _ := strings.Cut(want, " (")
 			defer func() {
 				if got, _ := recover().(string); got != "perdure: "+want {
-					t.Errorf("panic %q, want %q", got, want)
+					t.Errorf("got panic %q, want %q", got, want)
 				}
 			}()
 			mistake(r)
@@ -96,10 +96,10 @@ func TestRegistryOrchestration_emptyVersion_returnsHighest(t *testing.T) {
 			perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion(v))
 		}
 		if o, ok := codeOf(r).Orchestration("o", ""); !ok || o.Version != tt.highest || o.Name != "o" {
-			t.Errorf("of %q %q is the highest", tt.versions, o.Version)
+			t.Errorf("highest version of %q: got %q", tt.versions, o.Version)
 		}
 		if o, ok := codeOf(r).Orchestration("o", "0"); !ok || o.Version != "0" {
-			t.Errorf("%q: the one without a version is lost", tt.versions)
+			t.Errorf("%q: registration without a version was not found", tt.versions)
 		}
 	}
 }
@@ -110,11 +110,11 @@ func TestRegistry_unknownName_isNotFound(t *testing.T) {
 	perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1"))
 	for _, k := range [][2]string{{"x", ""}, {"o", "2"}, {"", ""}} {
 		if o, ok := codeOf(r).Orchestration(k[0], k[1]); ok {
-			t.Errorf("%q found %+v", k, o)
+			t.Errorf("%q: got %+v, want none", k, o)
 		}
 	}
 	if a, ok := codeOf(r).Activity("x"); ok {
-		t.Errorf("found %+v", a)
+		t.Errorf("got %+v, want none", a)
 	}
 }
 
@@ -127,12 +127,12 @@ func TestRegistryNames_listsOrchestrationsAndActivities(t *testing.T) {
 	perdure.AddOrchestration(r, "o", nothing, perdure.WithVersion("1.9"))
 	want := registry.Names{Orchestrations: map[string][]string{"o": {"1.9", "1.10"}}, Activities: []string{"a", "b"}}
 	if got := codeOf(r).Names(); !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if a, ok := codeOf(r).Activity("a"); !ok || a.Queue != "slow" {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	if b, ok := codeOf(r).Activity("b"); !ok || b.Queue != perdure.DefaultQueue {
-		t.Errorf("%+v", b)
+		t.Errorf("got %+v", b)
 	}
 }

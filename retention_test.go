@@ -14,7 +14,7 @@ func TestWithRetention_onlyValidDurations_areRegistered(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("a retention of %v is taken", d)
+					t.Errorf("retention of %v: got no panic", d)
 				}
 			}()
 			perdure.WithRetention(d)
@@ -24,7 +24,7 @@ func TestWithRetention_onlyValidDurations_areRegistered(t *testing.T) {
 	for name, d := range map[string]time.Duration{"kept": perdure.RetainForever, "brief": time.Hour} {
 		perdure.AddOrchestration(r, name, body, perdure.WithRetention(d), perdure.WithVersion("2"))
 		if o, ok := codeOf(r).Orchestration(name, "2"); !ok || o.Retention != d {
-			t.Errorf("%s is kept for %v, %v", name, o.Retention, ok)
+			t.Errorf("%s: got retention %v, registered %v", name, o.Retention, ok)
 		}
 	}
 }

@@ -22,11 +22,11 @@ func TestRetryPolicy_unsetFields_areRecordedWithDefaults(t *testing.T) {
 		policy perdure.RetryPolicy
 		want   history.RetryPolicy
 	}{
-		"nothing said": {
+		"empty policy": {
 			perdure.RetryPolicy{},
 			history.RetryPolicy{InitialIntervalMs: 1000, MaxIntervalMs: 3_600_000, BackoffCoefficient: 2, Jitter: 0.2},
 		},
-		"everything said": {
+		"complete policy": {
 			perdure.RetryPolicy{
 				MaxAttempts: 3, InitialInterval: time.Minute, MaxInterval: time.Hour, BackoffCoefficient: 1.5,
 				NonRetryableErrorTypes: []string{"E"}, Jitter: 1,
@@ -59,7 +59,7 @@ func TestRetryPolicy_unsetFields_areRecordedWithDefaults(t *testing.T) {
 		w.options.ExactRetries = false
 		w.start("o", 1)
 		if got := w.history[2].Retry; got == nil || !reflect.DeepEqual(*got, tt.want) {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v", name, got)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestRetryPolicy_invalid_panics(t *testing.T) {
 		func() {
 			defer func() {
 				if r := recover(); r != "perdure: WithRetry: "+want {
-					t.Errorf("%v, want %q", r, want)
+					t.Errorf("got %v, want %q", r, want)
 				}
 			}()
 			perdure.WithRetry(p)
@@ -118,22 +118,22 @@ func TestRetryNext_policyAndFailure_decideDelay(t *testing.T) {
 		},
 		"marked": {three, 1, &history.Failure{Type: "E", NonRetryable: true}, never},
 		"named":  {three, 1, &history.Failure{Type: "Declined"}, never},
-		"named inside": {
+		"cause has the type": {
 			three, 1, &history.Failure{Type: "ActivityError", Cause: failedWith("Declined")}, never,
 		},
-		"another name":           {three, 1, &history.Failure{Type: "DeclinedError"}, 100 * time.Millisecond},
-		"cancelled":              {three, 1, failedWith(history.TypeCancelled), never},
-		"timed out":              {three, 1, failedWith(history.TypeTimeout), 100 * time.Millisecond},
-		"panicked":               {three, 1, failedWith(history.TypePanic), 100 * time.Millisecond},
-		"without number":         {endless, 2, failed, 10 * time.Second},
-		"far beyond any clock":   {endless, 1000, failed, math.MaxInt64 / 2_000_000 * time.Millisecond},
-		"an attempt of nothing":  {three, 0, failed, 100 * time.Millisecond},
-		"says nothing":           {&history.RetryPolicy{}, 2, failed, 2 * time.Second},
-		"says nothing, for long": {&history.RetryPolicy{}, math.MaxInt, failed, time.Hour},
+		"another type":                  {three, 1, &history.Failure{Type: "DeclinedError"}, 100 * time.Millisecond},
+		"cancelled":                     {three, 1, failedWith(history.TypeCancelled), never},
+		"timed out":                     {three, 1, failedWith(history.TypeTimeout), 100 * time.Millisecond},
+		"panicked":                      {three, 1, failedWith(history.TypePanic), 100 * time.Millisecond},
+		"without number":                {endless, 2, failed, 10 * time.Second},
+		"delay beyond the largest time": {endless, 1000, failed, math.MaxInt64 / 2_000_000 * time.Millisecond},
+		"attempt without a policy":      {three, 0, failed, 100 * time.Millisecond},
+		"empty policy":                  {&history.RetryPolicy{}, 2, failed, 2 * time.Second},
+		"empty policy, many attempts":   {&history.RetryPolicy{}, math.MaxInt, failed, time.Hour},
 	} {
 		delay, again := retry.Next(tt.policy, "01JEXECUTION", 3, tt.attempt, tt.failure)
 		if again != (tt.want >= 0) || again && delay != tt.want {
-			t.Errorf("%s: %v, %v, want %v", name, delay, again, tt.want)
+			t.Errorf("%s: got %v, %v, want %v", name, delay, again, tt.want)
 		}
 	}
 }
@@ -152,16 +152,17 @@ func TestRetryNext_manyFailuresAtOnce_spreadsRetries(t *testing.T) {
 			delay, again := retry.Next(policy, "01JEXECUTION", id, 1, failedWith("E"))
 			if repeated, _ := retry.Next(policy, "01JEXECUTION", id, 1, failedWith("E")); !again ||
 				repeated != delay {
-				t.Fatalf("activity %d: %v, then %v", id, delay, repeated)
+				t.Fatalf("activity %d: got delay %v, then %v", id, delay, repeated)
 			}
 			if delay <= interval-share || delay > interval {
-				t.Fatalf("activity %d with jitter %v waits %v of %v", id, jitter, delay, interval)
+				t.Fatalf("activity %d with jitter %v: got delay %v of %v", id, jitter, delay, interval)
 			}
 			counts[(interval-delay)*bins/share]++
 		}
 		if least, most := slices.Min(counts[:]),
 			slices.Max(counts[:]); least < calls/bins*8/10 || most > calls/bins*12/10 {
-			t.Errorf("with jitter %v a twelfth of the range has %d to %d of %d: %v", jitter, least, most, calls, counts)
+			t.Errorf("jitter %v: got %d to %d of %d delays in a twelfth of the range: %v",
+				jitter, least, most, calls, counts)
 		}
 	}
 }
@@ -177,7 +178,7 @@ func TestRetryNext_otherAttemptOrExecution_hasOtherJitter(t *testing.T) {
 		}
 	}
 	if len(seen) < 190 {
-		t.Errorf("200 waits of up to a minute have %d different lengths", len(seen))
+		t.Errorf("200 delays of up to a minute: got %d different ones", len(seen))
 	}
 }
 
@@ -190,21 +191,21 @@ func TestRetryNext_jitter_isStableBetweenReleases(t *testing.T) {
 		83_774 * time.Millisecond, 190_794 * time.Millisecond, 373_730 * time.Millisecond,
 	} {
 		if got, _ := retry.Next(policy, "01JEXECUTION", 3, attempt+1, failedWith("E")); got != want {
-			t.Errorf("attempt %d: %v, want %v", attempt+1, got, want)
+			t.Errorf("attempt %d: got %v, want %v", attempt+1, got, want)
 		}
 	}
 	for _, forged := range []float64{7, math.Inf(1)} { // counts as 1
 		delay, _ := retry.Next(&history.RetryPolicy{InitialIntervalMs: 1, Jitter: forged}, "01JEXECUTION", 3, 1,
 			failedWith("E"))
 		if delay != time.Millisecond {
-			t.Errorf("jitter %v: %v", forged, delay)
+			t.Errorf("jitter %v: got delay %v", forged, delay)
 		}
 	}
 	for _, forged := range []float64{-1, math.NaN()} { // counts as 0
 		delay, _ := retry.Next(&history.RetryPolicy{InitialIntervalMs: 1000, Jitter: forged}, "01JEXECUTION", 3,
 			1, failedWith("E"))
 		if delay != time.Second {
-			t.Errorf("jitter %v: %v", forged, delay)
+			t.Errorf("jitter %v: got delay %v", forged, delay)
 		}
 	}
 }
@@ -233,7 +234,7 @@ func TestCallActivity_retryScheduled_isRecordedAndFutureStaysPending(t *testing.
 		t.Error(got)
 	}
 	if got := w.history[4]; got.Attempt != 2 || !got.FireAt.Equal(due) || got.Error.Type != "E" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	w.replayed().turn(history.Event{
 		Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("7"), Attempt: 3,
@@ -253,7 +254,7 @@ func TestCallActivity_cancelled_ignoresScheduledRetry(t *testing.T) {
 	if w.turn(history.Event{
 		Kind: history.ActivityRetryScheduled, SourceEventID: 3, Attempt: 2,
 	}); len(w.history) != before {
-		t.Errorf("%v", w.history[before:])
+		t.Errorf("got %v", w.history[before:])
 	}
 }
 

@@ -36,7 +36,7 @@ func (w *world) lines(from int) string {
 func (w *world) wantLines(from int, want ...string) {
 	w.t.Helper()
 	if got := w.lines(from); got != strings.Join(want, "\n")+"\n" {
-		w.t.Errorf("events\n%swant\n%s", got, strings.Join(want, "\n"))
+		w.t.Errorf("got events\n%swant\n%s", got, strings.Join(want, "\n"))
 	}
 }
 
@@ -185,7 +185,7 @@ func TestWithTimeout_scopeEndsFirst_cancelsTimer(t *testing.T) {
 	w.wantLines(5, "TurnStarted #5", "ActivityCompleted #6 of #4", "TimerCancelled #7 of #3 (dropped_future)",
 		"OrchestrationCompleted #8")
 	if w.now != epoch {
-		t.Errorf("it took %v", w.now.Sub(epoch))
+		t.Errorf("got duration %v, want none", w.now.Sub(epoch))
 	}
 }
 
@@ -217,7 +217,7 @@ func TestWithTimeout_timerCannotBeSet_endsScope(t *testing.T) {
 	})
 	if f := w.replayed().failure(); f.Reason != "timeout" ||
 		f.Message != "its timer could not be set: no schedules left" {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -372,7 +372,7 @@ func TestWithoutCancel_instanceCancelled_runsCompensation(t *testing.T) {
 	}).run()
 	if f := failing.replayed().failure(); !strings.Contains(f.Message, "NoFunds") ||
 		!strings.Contains(f.Message, "changed my mind") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -399,7 +399,7 @@ func TestCancel_returnedError_decidesKindOfEnd(t *testing.T) {
 		"another": {func(*perdure.OrchestrationContext, error) (int, error) {
 			return 1, other
 		}, history.OrchestrationFailed},
-		"one that looks like it": {func(_ *perdure.OrchestrationContext, err error) (int, error) {
+		"equal error": {func(_ *perdure.OrchestrationContext, err error) (int, error) {
 			e, _ := errors.AsType[*perdure.CancelledError](err)
 			same := *e
 			return 1, &same
@@ -423,15 +423,15 @@ func TestCancel_returnedError_decidesKindOfEnd(t *testing.T) {
 		"continues": {func(ctx *perdure.OrchestrationContext, _ error) (int, error) {
 			return perdure.ContinueAsNew[int](ctx, 2)
 		}, history.OrchestrationCancelled},
-		"continues in another scope, with the error": {func(ctx *perdure.OrchestrationContext, err error) (int, error) {
+		"continues as new in another scope with the error": {func(ctx *perdure.OrchestrationContext, err error) (int, error) {
 			_, order := perdure.ContinueAsNew[int](perdure.WithoutCancel(ctx), 2)
 			return 1, errors.Join(order, err)
 		}, history.OrchestrationCancelled},
-		"continues with another": {func(ctx *perdure.OrchestrationContext, err error) (int, error) {
+		"continues as new with another error": {func(ctx *perdure.OrchestrationContext, err error) (int, error) {
 			_, order := perdure.ContinueAsNew[int](ctx, 2)
 			return 1, errors.Join(order, err, other)
 		}, history.OrchestrationFailed},
-		"a timeout of its own": {func(ctx *perdure.OrchestrationContext, _ error) (int, error) {
+		"another timeout": {func(ctx *perdure.OrchestrationContext, _ error) (int, error) {
 			scope, _ := perdure.WithTimeout(perdure.WithoutCancel(ctx), 0)
 			return 1, scope.Err()
 		}, history.OrchestrationFailed},
@@ -444,7 +444,7 @@ func TestCancel_returnedError_decidesKindOfEnd(t *testing.T) {
 			w.turn(cancel("enough")).run().replayed()
 			if got := w.end(); got.Kind != tt.want ||
 				got.Kind == history.OrchestrationCancelled && (got.Reason != "requested" || got.Message != "enough") {
-				t.Errorf("%s: %+v", got.String(), got.Error)
+				t.Errorf("%s: got %+v", got.String(), got.Error)
 			}
 		})
 	}
@@ -458,7 +458,7 @@ func TestWithTimeout_errorReturned_failsInstance(t *testing.T) {
 		return 0, forever(scope)
 	})
 	if f := w.run().replayed().failure(); f.Type != history.TypeCancelled || f.Reason != "timeout" {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -473,7 +473,7 @@ func TestCancel_duringContinueAsNew_reachesNextExecution(t *testing.T) {
 	})
 	w.turn(raise("next", "1", "1"), cancel("enough"), raise("next", "2", "1"))
 	if got := w.replayed().cancelled(); got != "requested: enough" || w.history[0].Number != 2 {
-		t.Errorf("%s in execution %d", got, w.history[0].Number)
+		t.Errorf("got %s in execution %d", got, w.history[0].Number)
 	}
 }
 
@@ -612,7 +612,7 @@ func TestWhenAll_scopeTimesOut_leavesReceivedEventForNextWait(t *testing.T) {
 		w.turn(raise("e", "1", `"a"`)).run()
 		w.turn(raise("e", "2", `"b"`))
 		if got := w.replayed().output(); got != `"a b"` {
-			t.Errorf("the event first: %v: %s", first, got)
+			t.Errorf("event first=%v: got %s", first, got)
 		}
 	}
 }

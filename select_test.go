@@ -32,10 +32,10 @@ func TestSelect_oneFutureIsDone_cancelsOthers(t *testing.T) {
 	activity, timer := w.history[7], w.history[8]
 	if activity.String() != "ActivityCancelRequested #8 of #3 (select_loser)" ||
 		activity.RequestedBy != history.RequestedByOrchestration {
-		t.Errorf("%+v", activity)
+		t.Errorf("got %+v", activity)
 	}
 	if timer.String() != "TimerCancelled #9 of #4 (select_loser)" {
-		t.Errorf("%+v", timer)
+		t.Errorf("got %+v", timer)
 	}
 }
 
@@ -52,7 +52,7 @@ func TestSelect_severalFuturesAreDone_firstArgumentWins(t *testing.T) {
 			return pick(ctx, a, b, a)
 		})
 		if got := w.run().replayed().output(); got != "0" {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: got %s", name, got)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestWhenAll_severalFailures_joinsErrorsInArgumentOrder(t *testing.T) {
 	})
 	w := newWorld(t, r).start("o", 1).run()
 	if got, want := w.replayed().output(), `"activity \"fail\" (#4): no 2\nactivity \"fail\" (#3): no 1"`; got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestFutureCancel_runningActivity_settlesAtOnce(t *testing.T) {
 	cancel := w.history[3]
 	if cancel.Kind != history.ActivityCancelRequested || cancel.SourceEventID != 3 || cancel.Reason != "requested" ||
 		cancel.Message != "no need" {
-		t.Errorf("%+v", cancel)
+		t.Errorf("got %+v", cancel)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestFutureCancel_errorReturned_failsInstance(t *testing.T) {
 	})
 	f := w.replayed().failure()
 	if f.Type != history.TypeCancelled || f.Reason != "requested" || f.Message != "no need" {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 

@@ -21,10 +21,10 @@ func TestSideEffect_replay_doesNotRunAgain(t *testing.T) {
 		return n + m, err
 	})
 	if got := w.run().replayed().output(); got != "3" || calls != 1 {
-		t.Errorf("%s after %d calls", got, calls)
+		t.Errorf("got %s after %d calls", got, calls)
 	}
 	if ev := w.history[2]; ev.Kind != history.SideEffectRecorded || string(ev.Value) != "1" {
-		t.Errorf("%+v", ev)
+		t.Errorf("got %+v", ev)
 	}
 }
 
@@ -39,7 +39,7 @@ func TestSideEffect_firstRun_returnsValueDecodedFromJSON(t *testing.T) {
 		return ok, nil
 	})
 	if got := w.replayed().output(); got != "true" || len(saw) != 2 || saw[0] != saw[1] {
-		t.Errorf("%s, %v", got, saw)
+		t.Errorf("got %s, values %v", got, saw)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestSideEffect_panicOrInvalidValue_fails(t *testing.T) {
 				return perdure.SideEffect(ctx, func() any { return tt.effect(ctx) }), nil
 			})
 			if f := w.replayed().failure(); f.Type != tt.kind || !strings.Contains(f.Message, tt.says) {
-				t.Errorf("%+v", f)
+				t.Errorf("got %+v", f)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestSideEffect_panicRecovered_isRecorded(t *testing.T) {
 		})
 	})
 	if got := w.run().replayed().output(); got != `"boom"` || calls != 1 {
-		t.Errorf("%s after %d calls", got, calls)
+		t.Errorf("got %s after %d calls", got, calls)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestSideEffect_otherTypeOnReplay_isNondeterminism(t *testing.T) {
 		var e *perdure.NondeterminismError
 		if !errors.As(err, &e) || e.EventID != 3 || e.Expected != "SideEffectRecorded" ||
 			!strings.HasPrefix(e.Got, tt.got) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestSetCustomStatus_unchangedValue_isNotRecordedAgain(t *testing.T) {
 		}
 	}
 	if strings.Join(got, " ") != `"packing" {"packed":1} "packing" null` {
-		t.Errorf("%s", got)
+		t.Errorf("got %s", got)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestSetCustomStatus_tooLargeOrInvalid_failsOrchestration(t *testing.T) {
 		})
 		f := w.replayed().failure()
 		if f.Cause = nil; f.Type != tt.want.Type || f.Message != tt.want.Message || !f.NonRetryable {
-			t.Errorf("%s: %+v", name, f)
+			t.Errorf("%s: got %+v", name, f)
 		}
 	}
 }

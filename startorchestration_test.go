@@ -25,7 +25,7 @@ func TestStartOrchestration_detachedInstances_runIndependently(t *testing.T) {
 		StartID:    "01JEXECUTION:3", Input: history.Payload("7"),
 	}
 	if !reflect.DeepEqual(w.history[2], want) {
-		t.Errorf("%+v", w.history[2])
+		t.Errorf("got %+v", w.history[2])
 	}
 	// A failed start is recorded in the history. The code does not see it.
 	w.turn(history.Event{Kind: history.OutputFailed, SourceEventID: 4, Error: failedWith(history.TypeAlreadyExists)})
@@ -37,7 +37,7 @@ func TestStartOrchestration_detachedInstances_runIndependently(t *testing.T) {
 		"mine":                    `{"Instance":"mine","Weight":9}`,
 	} {
 		if got := string(w.detached[id].Result); got != want {
-			t.Errorf("%s: %s", id, got)
+			t.Errorf("%s: got %s", id, got)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestWithInstanceID_validID_isUsed(t *testing.T) {
 			return p.Instance == tt.id, err
 		})
 		if got := w.run().replayed().output(); got != "true" || w.history[2].InstanceID != tt.id {
-			t.Errorf("%s: %s, %+v", name, got, w.history[2])
+			t.Errorf("%s: got %s, %+v", name, got, w.history[2])
 		}
 	}
 }
@@ -81,7 +81,7 @@ func nothingScheduled(t *testing.T, call func(*perdure.OrchestrationContext) err
 	t.Helper()
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) { return 0, call(ctx) })
 	if got := kinds(w.replayed().history[2:]); got != "OrchestrationFailed" {
-		t.Errorf("something was scheduled: %s", got)
+		t.Errorf("got events %s, want only OrchestrationFailed", got)
 		return ""
 	}
 	return w.failure().Message
@@ -105,12 +105,12 @@ func TestWithInstanceID_invalidID_returnsError(t *testing.T) {
 			f := perdure.CallSubOrchestration(ctx, pack, 7, opts...)
 			_, err := f.Await(ctx)
 			if !f.IsDone() || perdure.WhenAll(ctx, f).Error() != err.Error() {
-				t.Errorf("%s: the future has not failed so", want)
+				t.Errorf("%s: the future did not fail with this error", want)
 			}
 			return err
 		})
 		if waits != want {
-			t.Errorf("%s, want %s", waits, want)
+			t.Errorf("got %s, want %s", waits, want)
 		}
 		if len(opts) > 1 {
 			continue // a detached orchestration does not support WithRetry
@@ -118,11 +118,11 @@ func TestWithInstanceID_invalidID_returnsError(t *testing.T) {
 		if got := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error {
 			id, err := perdure.StartOrchestration(ctx, "pack", 7, opts...)
 			if id != "" {
-				t.Errorf("%s: instance %q", want, id)
+				t.Errorf("%s: got instance %q, want none", want, id)
 			}
 			return err
 		}); got != want {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestOrchestrationInput_tooLargeOrInvalid_returnsError(t *testing.T) {
 			return err
 		})
 		if waits != want || starts != want {
-			t.Errorf("%s\n%s\nwant %s", waits, starts, want)
+			t.Errorf("got %s\nand %s\nwant %s", waits, starts, want)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestOrchestrationName_empty_panics(t *testing.T) {
 	} {
 		got := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error { call(ctx); return nil })
 		if !strings.HasPrefix(got, "perdure: orchestration: name is empty\n") {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: got %s", name, got)
 		}
 	}
 }

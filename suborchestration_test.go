@@ -87,7 +87,7 @@ func TestCallSubOrchestration_byFunctionOrName_runsChild(t *testing.T) {
 	} {
 		w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (parcel, error) { return call(ctx).Await(ctx) })
 		if got := w.run().replayed().output(); got != `{"Instance":"order-17:01JEXECUTION:3","Weight":8}` {
-			t.Errorf("by %s: %s", name, got)
+			t.Errorf("by %s: got %s", name, got)
 		}
 		want := history.Event{
 			ID: 3, Kind: history.SubOrchestrationScheduled, Time: epoch, Name: "pack",
@@ -95,7 +95,7 @@ func TestCallSubOrchestration_byFunctionOrName_runsChild(t *testing.T) {
 			StartID:    "01JEXECUTION:3", Input: history.Payload("7"), Attempt: 1,
 		}
 		if !reflect.DeepEqual(w.history[2], want) {
-			t.Errorf("by %s: %+v", name, w.history[2])
+			t.Errorf("by %s: got %+v", name, w.history[2])
 		}
 	}
 }
@@ -135,7 +135,7 @@ func TestCallSubOrchestration_fanOut_runsInParallel(t *testing.T) {
 		}
 	}
 	if len(ids) != 10 || !w.now.Equal(epoch.Add(100*time.Second)) {
-		t.Errorf("%d instances, until %v", len(ids), w.now)
+		t.Errorf("got %d instances at %v", len(ids), w.now)
 	}
 }
 
@@ -184,11 +184,11 @@ func TestSubOrchestrationError_childFails_hasTypeMessageAndCause(t *testing.T) {
 		tt.want.Orchestration, tt.want.InstanceID = "decline", id
 		se, ok := errors.AsType[*perdure.SubOrchestrationError](seen)
 		if !ok || !reflect.DeepEqual(*se, tt.want) || !tt.finds(seen) {
-			t.Errorf("%s: %#v", how, seen)
+			t.Errorf("%s: got %#v", how, seen)
 		}
 		if text := fmt.Sprintf("orchestration %q (instance %q): %s", "decline", id,
 			tt.text); end.Type != "SubOrchestrationError" || end.Message != text || end.Cause.Type != tt.want.Type {
-			t.Errorf("%s: %+v, want %q", how, end, text)
+			t.Errorf("%s: got %+v, want %q", how, end, text)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func TestCallSubOrchestration_resultDoesNotDecode_returnsError(t *testing.T) {
 	})
 	if f := w.run().replayed().failure(); f.Type != history.TypeDecode ||
 		!strings.Contains(f.Message, `decode result of orchestration "pack"`) {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -251,12 +251,12 @@ func TestCallSubOrchestration_retry_startsNewInstance(t *testing.T) {
 		t.Error(got)
 	}
 	if !w.now.Equal(epoch.Add(3 * time.Minute)) {
-		t.Errorf("over at %v", w.now)
+		t.Errorf("got end at %v", w.now)
 	}
 	for i, at := range []int{2, 8, 14} {
 		ev := w.history[at]
 		if ev.Attempt != i+1 || ev.Name != "third" || ev.Version != "0" || string(ev.Input) != "7" || ev.Retry == nil {
-			t.Errorf("attempt %d: %+v", i+1, ev)
+			t.Errorf("attempt %d: got %+v", i+1, ev)
 		}
 	}
 }
@@ -285,10 +285,10 @@ func TestCallSubOrchestration_turnRunsAgain_retryHasSameJitter(t *testing.T) {
 	first, second := waits[0][0], waits[0][1]
 	if least := 48 * time.Second; first < least || first >= time.Minute || second < least || second >= time.Minute ||
 		first == second {
-		t.Errorf("waits of %v and %v", first, second)
+		t.Errorf("got waits of %v and %v", first, second)
 	}
 	if waits[0] != waits[1] {
-		t.Errorf("the same turn waits %v, then %v", waits[0], waits[1])
+		t.Errorf("repeated turn: got waits %v and %v", waits[0], waits[1])
 	}
 }
 
@@ -315,7 +315,7 @@ func TestCallSubOrchestration_noFurtherAttempt_returnsLastError(t *testing.T) {
 			return se.InstanceID + " " + se.Message, nil
 		})
 		if got := w.run().replayed().output(); got != fmt.Sprintf("%q", tt.last+" "+tt.last) {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: got %s", name, got)
 		}
 	}
 }
@@ -334,7 +334,7 @@ func TestCallSubOrchestration_retryTimerCannotBeSet_returnsError(t *testing.T) {
 		Kind: history.OutputFailed, SourceEventID: 6, Error: &history.Failure{Type: "error", Message: "quota"},
 	})
 	if f := w.replayed().failure(); f.Message != `orchestration "elsewhere" (instance "t"): quota` {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -355,7 +355,7 @@ func TestFutureCancel_subOrchestration_settlesAtOnce(t *testing.T) {
 	}
 	if ev := w.history[3]; ev.Kind != history.SubOrchestrationCancelRequested || ev.InstanceID != "t" ||
 		ev.Reason != "requested" {
-		t.Errorf("%+v", ev)
+		t.Errorf("got %+v", ev)
 	}
 }
 
@@ -378,7 +378,7 @@ func TestWithVersion_subOrchestration_runsThatVersion(t *testing.T) {
 		t.Error(got)
 	}
 	if got := string(w.detached["order-17:01JEXECUTION:9"].Result); got != `"one"` {
-		t.Errorf("detached: %s", got)
+		t.Errorf("detached: got %s", got)
 	}
 }
 
@@ -391,7 +391,7 @@ func TestWithRetry_activityAndSubOrchestration_appliesToBoth(t *testing.T) {
 		return 0, perdure.WhenAll(ctx, a, b)
 	})
 	if w.run().replayed().output(); w.history[2].Retry.MaxAttempts != 2 || w.history[3].Retry.MaxAttempts != 2 {
-		t.Errorf("%+v", w.history[2:4])
+		t.Errorf("got %+v", w.history[2:4])
 	}
 	perdure.AddOrchestration(w.registry, "p", nothing, []perdure.OrchestrationOption{perdure.WithVersion("1")}...)
 }

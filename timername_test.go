@@ -49,7 +49,7 @@ func TestWithTimerName_eachKindOfTimer_recordsName(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, waits("payment window")).run().replayed()
 	if diff := cmp.Diff(slices.Repeat([]string{"payment window"}, 4), timers(w.history)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("mismatch (-want +got):\n%s", diff)
 	}
 	if got := w.history[2].String(); got != `TimerCreated #3 "payment window"` {
 		t.Error(got)
@@ -71,12 +71,12 @@ func TestWithTimerName_changedCode_isNotComparedOnReplay(t *testing.T) {
 				w.code = orchestrate(t, waits(is)).code
 				w.instance = w.open()
 				if err := w.instance.Replay(w.history); err != nil {
-					t.Fatalf("was %q, is %q, after %d turns: %v", was, is, turns, err)
+					t.Fatalf("old name %q, new name %q, after %d turns: got error %v", was, is, turns, err)
 				}
 				w.run().replayed()
 				want := append(slices.Repeat([]string{was}, old), slices.Repeat([]string{is}, 4-old)...)
 				if got := timers(w.history); w.output() != "2" || !slices.Equal(got, want) {
-					t.Errorf("was %q, is %q, after %d turns: timers %q, want %q", was, is, turns, got, want)
+					t.Errorf("old name %q, new name %q, after %d turns: got %q, want %q", was, is, turns, got, want)
 				}
 			}
 		}
@@ -92,7 +92,7 @@ func TestWithTimerName_namedTimer_changesOnlyMessageOfEvent(t *testing.T) {
 		e := with.history[i]
 		e.Message = ""
 		if diff := cmp.Diff(without.history[i], e); diff != "" {
-			t.Errorf("(-without +with):\n%s", diff)
+			t.Errorf("histories differ (-without names +with names):\n%s", diff)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestWithTimerName_invalidOrTooLong_isCorrected(t *testing.T) {
 			return 0, perdure.Sleep(ctx, time.Second, perdure.WithTimerName(name))
 		})
 		if got := timers(w.run().replayed().history); got[0] != want {
-			t.Errorf("%q became %q", name, got)
+			t.Errorf("%q: got name %q", name, got)
 		}
 	}
 	long := strings.Repeat("ü", 129)
@@ -116,6 +116,6 @@ func TestWithTimerName_invalidOrTooLong_isCorrected(t *testing.T) {
 	got := timers(w.run().replayed().history)[0]
 	if len(got) > history.MaxTimerNameBytes || !utf8.ValidString(got) ||
 		!strings.HasPrefix(got, strings.Repeat("ü", 100)) || !strings.Contains(got, "cut") {
-		t.Errorf("%d bytes became %q", len(long), got)
+		t.Errorf("name of %d bytes: got %q", len(long), got)
 	}
 }

@@ -142,7 +142,7 @@ func TestAwaitAll_resultDoesNotDecode_returnsError(t *testing.T) {
 	})
 	w.turn(outcome(3, "7"), outcome(4, `"seven"`))
 	if got := w.replayed().output(); got != `"[] true true"` {
-		t.Errorf("%s: the value of a result that does not decode is made up", got)
+		t.Errorf("%s: got a value for a result that does not decode", got)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestFirstSuccess_eventDoesNotDecode_isNotCarriedToNextExecution(t *testing.
 	w.turn(raise("amount", "1", `"much"`))
 	got := w.run().output()
 	if got != `" cancelled (timeout)"` {
-		t.Errorf("%s: the event that First returned the error of came again", got)
+		t.Errorf("%s: a later wait received the event whose error First returned", got)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestFirstSuccess_skippedEventDoesNotDecode_isConsumed(t *testing.T) {
 	w.turn(raise("a", "1", `"one"`), raise("b", "2", "2"))
 	w.turn(raise("a", "3", `"three"`))
 	if got := w.replayed().output(); !strings.HasSuffix(got, `, three"`) || !strings.Contains(got, "perdure: decode ") {
-		t.Errorf("%s: the future has the event, and so has the next one", got)
+		t.Errorf("%s: the next future also received the event", got)
 	}
 }
 
@@ -240,6 +240,6 @@ func TestFirstSuccess_hundredThousandWaits_cancelsThemWithinTurnLimit(t *testing
 	w.options.TurnLimit = 30 * time.Second // a search for each wait would take minutes
 	w.start("o", 1)
 	if err := w.tryTurn(outcome(3, "1")); err != nil {
-		t.Errorf("%.200s", err)
+		t.Errorf("got error %.200s", err)
 	}
 }

@@ -14,7 +14,7 @@ func TestVersion_invalidChangeName_panics(t *testing.T) {
 		func() {
 			defer func() {
 				if why, _ := recover().(string); !strings.Contains(why, "use 1 to 256 bytes of UTF-8") {
-					t.Errorf("%.10q: %q", change, why)
+					t.Errorf("%.10q: got panic %q", change, why)
 				}
 			}()
 			perdure.Version(nil, change, 1, 2)

@@ -71,10 +71,10 @@ func TestWaitForCancellation_cancelledActivity_settlesWhenItEnds(t *testing.T) {
 			return ended(err), nil
 		})
 		if w.instance.Ended() {
-			t.Fatalf("%s: it does not wait: %s", want, kinds(w.history))
+			t.Fatalf("%s: ended without waiting: history %s", want, kinds(w.history))
 		}
 		if got := w.turn(end).replayed().output(); got != fmt.Sprintf("%q", `requested "no" `+want) {
-			t.Errorf("%s: %s", want, got)
+			t.Errorf("%s: got %s", want, got)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestWaitForCancellation_anyCancelReason_waitsForEnd(t *testing.T) {
 	} {
 		w := awaited(t, c.body).turn(c.input)
 		if w.instance.Ended() {
-			t.Fatalf("%s: it does not wait: %s", want, kinds(w.history))
+			t.Fatalf("%s: ended without waiting: history %s", want, kinds(w.history))
 		}
 		id := int64(3)
 		for i := range w.history {
@@ -138,7 +138,7 @@ func TestWaitForCancellation_anyCancelReason_waitsForEnd(t *testing.T) {
 		}
 		w.replayed().turn(done(id)).replayed()
 		if got := w.output(); got != fmt.Sprintf("%q", want) {
-			t.Errorf("%s: %s", want, got)
+			t.Errorf("%s: got %s", want, got)
 		}
 		first := ""
 		for i := range w.history {
@@ -147,7 +147,7 @@ func TestWaitForCancellation_anyCancelReason_waitsForEnd(t *testing.T) {
 			}
 		}
 		if first != fmt.Sprintf("%q", c.first) {
-			t.Errorf("%s: at first %s, want %q", want, first, c.first)
+			t.Errorf("%s: got first %s, want %q", want, first, c.first)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func TestWaitForCancellation_errorOfCallReturned_instanceIsCancelled(t *testing.
 		return "", errors.Join(err, fmt.Errorf("charge: %w", end))
 	}).turn(cancel("no"))
 	if w.instance.Ended() {
-		t.Fatal("it does not wait")
+		t.Fatal("the instance ended without waiting")
 	}
 	if got := w.turn(done(3)).replayed().cancelled(); got != "requested: no" {
 		t.Error(got)
@@ -191,7 +191,7 @@ func TestWaitForCancellation_cancelledSubOrchestration_settlesWhenItEnds(t *test
 			},
 			"over",
 		},
-		"cancelled, and not tried again": {nil, []history.Event{failed}, "over"},
+		"cancelled without a retry": {nil, []history.Event{failed}, "over"},
 		"not found": {nil, []history.Event{{
 			Kind: history.SubOrchestrationCancelFailed, SourceEventID: 3, InstanceID: "kid",
 			Error: &history.Failure{Type: history.TypeNotFound},
@@ -204,10 +204,10 @@ func TestWaitForCancellation_cancelledSubOrchestration_settlesWhenItEnds(t *test
 			Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "kid",
 			Error: &history.Failure{Type: "E"},
 		}}, nil, "over"},
-		"it could not be started": {nil, []history.Event{{
+		"start failed": {nil, []history.Event{{
 			Kind: history.OutputFailed, SourceEventID: 3, Error: &history.Failure{Type: "E"},
 		}}, "never_began"},
-		"its next attempt could not be started": {[]history.Event{
+		"start of the next attempt failed": {[]history.Event{
 			{
 				Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "kid",
 				Error: &history.Failure{Type: "E"},
@@ -232,10 +232,10 @@ func TestWaitForCancellation_cancelledSubOrchestration_settlesWhenItEnds(t *test
 			Kind: history.ExternalEventRaised, Name: "e", EventID: "1", Data: history.Payload("1"),
 		})
 		if len(c.end) > 0 && w.instance.Ended() {
-			t.Fatalf("%s: it does not wait", name)
+			t.Fatalf("%s: ended without waiting", name)
 		}
 		if got := w.turn(c.end...).replayed().output(); got != fmt.Sprintf("%q", `requested "no" `+c.want) {
-			t.Errorf("%s: %s, %s", name, got, kinds(w.history))
+			t.Errorf("%s: got %s, %s", name, got, kinds(w.history))
 		}
 	}
 }
@@ -267,12 +267,12 @@ func TestCompensate_callsWithWaitForCancellation_undoesAfterTheirEnd(t *testing.
 		w.turn(history.Event{Kind: history.TimerFired, SourceEventID: 8})
 		for _, id := range []int64{3, 4, 7} {
 			if undone > 0 || w.instance.Ended() {
-				t.Fatalf("%s: undone before #%d has ended", name, id)
+				t.Fatalf("%s: compensated before event %d ended", name, id)
 			}
 			w.replayed().turn(done(id))
 		}
 		if w.replayed().failure(); undone < 11 {
-			t.Errorf("%s: undone %d", name, undone)
+			t.Errorf("%s: got %d compensations", name, undone)
 		}
 		reasons := map[int64]string{}
 		for i := range w.history {
@@ -287,7 +287,7 @@ func TestCompensate_callsWithWaitForCancellation_undoesAfterTheirEnd(t *testing.
 			6: "orchestration_terminal_failed",
 		}
 		if fmt.Sprint(reasons) != fmt.Sprint(want) {
-			t.Errorf("%s: %v, want %v", name, reasons, want)
+			t.Errorf("%s: got %v, want %v", name, reasons, want)
 		}
 	}
 }
@@ -307,14 +307,14 @@ func TestCompensate_callScheduledMeanwhile_undoesAfterItsEnd(t *testing.T) {
 	})
 	w.turn(history.Event{Kind: history.TimerFired, SourceEventID: 3}).turn(done(4))
 	if undone || w.instance.Ended() {
-		t.Fatalf("undone: %v, %s", undone, kinds(w.history))
+		t.Fatalf("compensated: got %v, history %s", undone, kinds(w.history))
 	}
 	second := w.history[len(w.history)-2]
 	if second.Kind != history.ActivityScheduled {
 		t.Fatal(kinds(w.history))
 	}
 	if w.turn(done(second.ID)).replayed().failure(); !undone {
-		t.Error("it is not undone")
+		t.Error("the call was not compensated")
 	}
 }
 
@@ -411,6 +411,6 @@ func TestWaitForCancellation_orchestrationEnds_cancelsOnlyOnce(t *testing.T) {
 		}
 	}
 	if w.output() != `"over"` || cancels != 1 {
-		t.Errorf("%s", kinds(w.history))
+		t.Errorf("got %s", kinds(w.history))
 	}
 }

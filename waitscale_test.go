@@ -46,17 +46,17 @@ func TestCompensate_tenThousandCancelledCoroutines_undoesAll(t *testing.T) {
 			w.turn(history.Event{Kind: history.CancelRequested, RequestedBy: history.RequestedByClient})
 			for len(ends) > 0 {
 				if want := map[bool]int{true: n - len(ends)}[own]; undone != want {
-					t.Fatalf("%d are undone while %d run, want %d", undone, len(ends), want)
+					t.Fatalf("got %d compensations while %d calls run, want %d", undone, len(ends), want)
 				}
 				w.turn(ends[:batch]...)
 				ends = ends[batch:]
 			}
 			if undone != n || !w.instance.Ended() {
-				t.Errorf("%d are undone, ended: %v", undone, w.instance.Ended())
+				t.Errorf("got %d compensations, ended: %v", undone, w.instance.Ended())
 			}
 			undone = 0
 			if w.replayed(); undone != n {
-				t.Errorf("replay undid %d", undone)
+				t.Errorf("replay: got %d compensations", undone)
 			}
 		})
 	}

@@ -245,7 +245,7 @@ func (w *world) output() string {
 	w.t.Helper()
 	last := w.end()
 	if last.Kind != history.OrchestrationCompleted {
-		w.t.Fatalf("%s: %+v", last.Kind, last.Error)
+		w.t.Fatalf("%s: got %+v", last.Kind, last.Error)
 	}
 	return string(last.Output)
 }
@@ -255,7 +255,7 @@ func (w *world) failure() history.Failure {
 	w.t.Helper()
 	last := w.end()
 	if last.Kind != history.OrchestrationFailed {
-		w.t.Fatalf("%s: %s", last.Kind, last.Output)
+		w.t.Fatalf("%s: got %s", last.Kind, last.Output)
 	}
 	return *last.Error
 }
@@ -265,7 +265,7 @@ func (w *world) cancelled() string {
 	w.t.Helper()
 	last := w.end()
 	if last.Kind != history.OrchestrationCancelled {
-		w.t.Fatalf("%s: %s, %+v", last.Kind, last.Output, last.Error)
+		w.t.Fatalf("%s: got %s, %+v", last.Kind, last.Output, last.Error)
 	}
 	return last.Reason + ": " + last.Message
 }

@@ -26,11 +26,11 @@ import (
 )
 
 // The tests in this file cover these interleavings of dead-letter operations:
-//   - The process dies or a call fails between the send and the delete of a redrive. The dead letter was sent, and it
+//   - The process crashes or a call fails between the send and the delete of a redrive. The dead letter was sent, and it
 //     is still in the queue.
 //   - The first send of the message was less than five minutes ago, so SQS treats the redrive as a duplicate.
 //   - Two redrives run at the same time.
-//   - The sweeper receives dead letters during a list, or a list dies and leaves dead letters invisible.
+//   - The sweeper receives dead letters during a list, or a list crashes and leaves dead letters invisible.
 //   - One dead letter of a batch cannot be redriven because it belongs to another hub.
 //   - One instance has more dead letters than a FIFO queue returns at once.
 
@@ -85,20 +85,20 @@ func withLetters(t *testing.T, want int, f func(ctx context.Context, h *lettered
 	})
 }
 
-// bury raises events with the value 1 and turns these events into dead letters with a reason.
+// failMessages raises events with the value 1 and turns these events into dead letters with a reason.
 // An empty reason simulates a dead letter that SQS moved, because SQS stores no reason.
-func (h *lettered) bury(ctx context.Context, events int, reason string) {
+func (h *lettered) failMessages(ctx context.Context, events int, reason string) {
 	h.t.Helper()
 	for range events {
 		if err := h.RaiseEvent(ctx, "i", "e", 1); err != nil {
 			h.t.Fatal(err)
 		}
 	}
-	h.buryAll(ctx, reason)
+	h.failAll(ctx, reason)
 }
 
-// buryAll turns all messages of the inbox into dead letters.
-func (h *lettered) buryAll(ctx context.Context, reason string) {
+// failAll turns all messages of the inbox into dead letters.
+func (h *lettered) failAll(ctx context.Context, reason string) {
 	h.t.Helper()
 	url := h.Provider.Config().InboxURL
 	for {
@@ -156,10 +156,10 @@ func TestRedriveDeadLetters_anyCallFails_losesNoMessage(t *testing.T) {
 	var calls atomic.Int64
 	count := func(_ context.Context, _ simaws.Call, next func() error) error { calls.Add(1); return next() }
 	withLetters(t, 3, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 3, "corrupt: for now")
+		h.failMessages(ctx, 3, "corrupt: for now")
 		h.fault = count
 		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 3 || !r.Complete {
-			t.Fatalf("redrive without faults: %+v, %v", r, err)
+			t.Fatalf("redrive without faults: got %+v, error %v", r, err)
 		}
 	})
 	for n := range calls.Load() {
@@ -167,7 +167,7 @@ func TestRedriveDeadLetters_anyCallFails_losesNoMessage(t *testing.T) {
 			t.Run(fmt.Sprint(n, after), func(t *testing.T) {
 				t.Parallel()
 				withLetters(t, 3, func(ctx context.Context, h *lettered) {
-					h.bury(ctx, 3, "corrupt: for now")
+					h.failMessages(ctx, 3, "corrupt: for now")
 					var calls atomic.Int64
 					dead, stop := context.WithCancel(ctx)
 					h.fault = func(_ context.Context, _ simaws.Call, next func() error) error {
@@ -183,7 +183,7 @@ func TestRedriveDeadLetters_anyCallFails_losesNoMessage(t *testing.T) {
 					}
 					_, _ = h.RedriveDeadLetters(dead, admin.DeadLetterQuery{})
 					h.fault = nil
-					time.Sleep(3 * time.Minute) // a dead process does not release its dead letters
+					time.Sleep(3 * time.Minute) // a crashed process does not release its dead letters
 					if _, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil {
 						t.Fatal(err)
 					}
@@ -202,7 +202,7 @@ func TestRedriveDeadLetters_anyCallFails_losesNoMessage(t *testing.T) {
 func TestRedriveDeadLetters_twoConcurrentCalls_sendEachMessageOnce(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 25, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 25, "corrupt: for now") // more messages of one instance than a FIFO queue returns at once
+		h.failMessages(ctx, 25, "corrupt: for now") // more messages of one instance than a FIFO queue returns at once
 		results := make(chan admin.DeadLetterResult, 2)
 		for range 2 {
 			go func() {
@@ -225,7 +225,7 @@ func TestRedriveDeadLetters_twoConcurrentCalls_sendEachMessageOnce(t *testing.T)
 func TestDeadLetters_listedRepeatedly_stayInTheQueue(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 4, "poison: it dies")
+		h.failMessages(ctx, 4, "poison: it dies")
 		for range 3 {
 			found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{InstanceID: "i"}, 0)
 			if err != nil || len(found.Items) != 4 || !found.Complete {
@@ -262,11 +262,11 @@ func TestDeadLetters_listedRepeatedly_stayInTheQueue(t *testing.T) {
 func TestRedriveDeadLetters_poisonOrRecoveredLetter_isSkippedUnlessForced(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 2, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 1, "poison: it dies")
-		h.bury(ctx, 1, "picked up: the message is in the inbox again")
-		h.bury(ctx, 2, "corrupt: for now")
+		h.failMessages(ctx, 1, "poison: it dies")
+		h.failMessages(ctx, 1, "picked up: the message is in the inbox again")
+		h.failMessages(ctx, 2, "corrupt: for now")
 		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 2 || r.Skipped != 2 {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("got %+v, error %v", r, err)
 		}
 		h.wantSum(ctx, 2)
 		found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "picked up:"}, 0)
@@ -275,11 +275,11 @@ func TestRedriveDeadLetters_poisonOrRecoveredLetter_isSkippedUnlessForced(t *tes
 		}
 		if r, err := h.DropDeadLetters(ctx,
 			admin.DeadLetterQuery{IDs: []string{found.Items[0].Record.ID}}); err != nil || r.Done != 1 {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("got %+v, error %v", r, err)
 		}
 		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}, admin.ForceRedrive()); err != nil ||
 			r.Done != 1 {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("got %+v, error %v", r, err)
 		}
 		if left := h.left(ctx); left != 0 {
 			t.Errorf("%d dead letters remain; want 0", left)
@@ -291,7 +291,7 @@ func TestRedriveDeadLetters_poisonOrRecoveredLetter_isSkippedUnlessForced(t *tes
 func TestRedriveDeadLetters_letterOfAnotherHub_failsWithoutBlockingOthers(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 3, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 3, "corrupt: for now")
+		h.failMessages(ctx, 3, "corrupt: for now")
 		foreign := provider.Record{ID: "r", Group: "g", Body: `{"v":1,"kind":"wake","instanceId":"i","hub":"another"}`}
 		later := provider.Record{ID: "s", Body: `{"v":99,"activityId":7,"name":"inc","instanceId":"i"}`}
 		for queue, r := range map[string]provider.Record{
@@ -308,7 +308,7 @@ func TestRedriveDeadLetters_letterOfAnotherHub_failsWithoutBlockingOthers(t *tes
 		}
 		r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{})
 		if err == nil || !strings.Contains(err.Error(), "another") || r.Done != 5 || r.Failed != 1 || !r.Complete {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("got %+v, error %v", r, err)
 		}
 		for queue, url := range map[string]string{
 			"default": h.Provider.Config().WorkQueues["default"], "timers": h.Provider.Config().TimersURL,
@@ -335,7 +335,7 @@ func TestRedriveDeadLetters_deletesFail_sendsEachMessageOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			withLetters(t, 1, func(ctx context.Context, h *lettered) {
-				h.buryWork(ctx, letters, "corrupt: for now")
+				h.failWork(ctx, letters, "corrupt: for now")
 				sent := h.countSent()
 				var refused atomic.Bool
 				count := h.fault
@@ -348,7 +348,8 @@ func TestRedriveDeadLetters_deletesFail_sendsEachMessageOnce(t *testing.T) {
 				}
 				r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{Queue: "default"})
 				if sent.Load() != letters || r.Done != int64(permits) || r.Failed != int64(letters-permits) {
-					t.Errorf("the redrive of %d work items made %d sends: %+v, %v", letters, sent.Load(), r, err)
+					t.Errorf("redrive of %d work items with %d sends: got %+v, error %v",
+						letters, sent.Load(), r, err)
 				}
 				if left := h.left(ctx); left != letters-permits {
 					t.Errorf("%d dead letters remain", left)
@@ -364,8 +365,8 @@ func TestRedriveDeadLetters_deletesFail_sendsEachMessageOnce(t *testing.T) {
 	}
 }
 
-// buryWork creates dead letters of work items. Their activity IDs start at 2.
-func (h *lettered) buryWork(ctx context.Context, items int, reason string) {
+// failWork creates dead letters of work items. Their activity IDs start at 2.
+func (h *lettered) failWork(ctx context.Context, items int, reason string) {
 	h.t.Helper()
 	for n := range items {
 		r := provider.Record{
@@ -399,8 +400,8 @@ func (h *lettered) countSent() *atomic.Int64 {
 func TestRedriveDeadLetters_messagesFailAgain_sendsEachOnceAndEnds(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 3, "corrupt: for now")
-		failing := &failingAgain{Provider: h.Provider, bury: func() { h.buryAll(ctx, "corrupt: still") }}
+		h.failMessages(ctx, 3, "corrupt: for now")
+		failing := &failingRedrive{Provider: h.Provider, failMessages: func() { h.failAll(ctx, "corrupt: still") }}
 		r, err := admin.New(failing).RedriveDeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "corrupt:"})
 		// The redrive does not report messages that return after the last receive.
 		// Concurrent receivers do not wait for each other.
@@ -412,20 +413,20 @@ func TestRedriveDeadLetters_messagesFailAgain_sendsEachOnceAndEnds(t *testing.T)
 		}
 		if r, err = h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "corrupt:"}); err != nil ||
 			r.Done != 3 {
-			t.Errorf("the next redrive: %+v, %v", r, err)
+			t.Errorf("the next redrive: got %+v, error %v", r, err)
 		}
 	})
 }
 
-// failingAgain is a provider that turns each redriven message into a dead letter again.
-type failingAgain struct {
+// failingRedrive is a provider that turns each redriven message into a dead letter again.
+type failingRedrive struct {
 	*dynamo.Provider
 
-	bury     func()
-	redriven int
+	failMessages func()
+	redriven     int
 }
 
-func (p *failingAgain) RedriveDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
+func (p *failingRedrive) RedriveDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
 	if p.redriven += len(letters); p.redriven > 100 {
 		return errors.New("it does not end")
 	}
@@ -433,18 +434,18 @@ func (p *failingAgain) RedriveDeadLetters(ctx context.Context, queue string, let
 		return err
 	}
 	time.Sleep(time.Second) // virtual time
-	p.bury()
+	p.failMessages()
 	return nil
 }
 
 // A redrive with a time limit reports that more dead letters may remain.
-// Repeated calls reach all dead letters, including those behind the dead letters that the redrive skips.
+// Repeated calls reach all dead letters, including those after the dead letters that the redrive skips.
 func TestRedriveDeadLetters_timeLimit_repeatedCallsReachAllLetters(t *testing.T) {
 	t.Parallel()
 	const letters = 800
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
-		h.buryWork(ctx, letters, "poison: it dies")
-		h.buryWork(ctx, letters, "corrupt: for now")
+		h.failWork(ctx, letters, "poison: it dies")
+		h.failWork(ctx, letters, "corrupt: for now")
 		sent := h.countSent()
 		count := h.fault
 		h.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -459,7 +460,7 @@ func TestRedriveDeadLetters_timeLimit_repeatedCallsReachAllLetters(t *testing.T)
 				Queue: "default", SentBefore: began, TimeLimit: 5 * time.Second,
 			})
 			if err != nil || r.Complete && calls < 3 {
-				t.Errorf("redrive call %d: %+v, %v", calls, r, err)
+				t.Errorf("redrive call %d: got %+v, error %v", calls, r, err)
 			}
 			if complete = r.Complete; !complete && calls == 6 {
 				t.Error("six redrive calls do not reach all dead letters")

@@ -20,7 +20,7 @@ func TestBulk_hundredJobsRun_nextIsRefused(t *testing.T) {
 	for i := range 100 {
 		var err error
 		if running, err = c.StartJob(t.Context(), b); err != nil {
-			t.Fatalf("start job %d: %v", i, err)
+			t.Fatalf("start job %d: got error %v", i, err)
 		}
 	}
 	_, err := c.StartJob(t.Context(), b)
@@ -32,6 +32,6 @@ func TestBulk_hundredJobsRun_nextIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := c.StartJob(t.Context(), b); err != nil {
-		t.Errorf("start a job after one job was cancelled: %v", err)
+		t.Errorf("start a job after one job was cancelled: got error %v", err)
 	}
 }

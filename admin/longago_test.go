@@ -90,7 +90,7 @@ func TestRedriveDeadLetters_detachedStartFromFortyDaysAgo_isNotRepeated(t *testi
 			t.Fatal(err)
 		}
 		l := &lettered{Hub: h.Hub, Client: h.Client, operator: h.operator, t: t}
-		l.buryAll(h.ctx, "corrupt: for now")
+		l.failAll(h.ctx, "corrupt: for now")
 		if r, err := h.RedriveDeadLetters(h.ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 1 {
 			t.Fatal(r, err)
 		}
@@ -106,7 +106,7 @@ func TestRedriveDeadLetters_detachedStartFromFortyDaysAgo_isNotRepeated(t *testi
 func TestRedriveDeadLetters_purgedChildFromFortyDaysAgo_doesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
-		child := h.untoldParent()
+		child := h.parentWithLostOutcome()
 		time.Sleep(40 * 24 * time.Hour)
 		h.expire(child)
 		h.emptied()
@@ -114,7 +114,7 @@ func TestRedriveDeadLetters_purgedChildFromFortyDaysAgo_doesNotRunAgain(t *testi
 			t.Fatal(err)
 		}
 		l := &lettered{Hub: h.Hub, Client: h.Client, operator: h.operator, t: t}
-		l.buryAll(h.ctx, "corrupt: for now")
+		l.failAll(h.ctx, "corrupt: for now")
 		if r, err := h.RedriveDeadLetters(h.ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 1 {
 			t.Fatal(r, err)
 		}
@@ -123,6 +123,6 @@ func TestRedriveDeadLetters_purgedChildFromFortyDaysAgo_doesNotRunAgain(t *testi
 		if so := h.mustReconcile(); so.LostChildren != 1 {
 			t.Errorf("the result is %+v; want one lost child", so)
 		}
-		h.wantToldOnce("its start is too old to determine whether it ran")
+		h.wantOneFailure("its start is too old to determine whether it ran")
 	})
 }

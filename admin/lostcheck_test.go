@@ -64,7 +64,7 @@ func (h *lost) finish(instances []client.Status) {
 // check verifies that no instance is lost and that no settled activity ran again.
 func (h *lost) check(before []client.Status, settled map[string]bool) {
 	h.t.Helper()
-	if err := h.CheckRest(h.ctx); err != nil {
+	if err := h.CheckIdle(h.ctx); err != nil {
 		h.t.Error(err)
 	}
 	for _, in := range before {
@@ -75,7 +75,7 @@ func (h *lost) check(before []client.Status, settled map[string]bool) {
 				h.t.Errorf("instance %s was being purged and is %s, error %v", in.InstanceID, s.Status, err)
 			}
 		case err != nil:
-			h.t.Errorf("status of instance %s: %v", in.InstanceID, err)
+			h.t.Errorf("status of instance %s: got error %v", in.InstanceID, err)
 		case in.Orchestration == "forever":
 			if s.Status != client.StatusCancelled {
 				h.t.Errorf("instance %s is %s after its parent has ended; want cancelled", in.InstanceID, s.Status)
@@ -98,7 +98,7 @@ func (h *lost) check(before []client.Status, settled map[string]bool) {
 		}
 	}
 	if again > 0 {
-		h.t.Errorf("%d of %d settled activities ran again", again, len(settled))
+		h.t.Errorf("got %d repeated runs of %d settled activities", again, len(settled))
 	}
 }
 
@@ -116,7 +116,8 @@ func (h *lost) checkLoose(in client.Status) {
 	}
 	for _, id := range loose {
 		if s, err := h.Status(h.ctx, id); err != nil || s.Status != client.StatusCompleted {
-			h.t.Errorf("instance %s, started by %s, is %s, error %v; want completed", id, in.InstanceID, s.Status, err)
+			h.t.Errorf("instance %s, started by %s: got status %s, error %v, want completed",
+				id, in.InstanceID, s.Status, err)
 		}
 	}
 }

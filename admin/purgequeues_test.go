@@ -34,7 +34,7 @@ func (h *lost) emptied() {
 func TestPurgeQueues_deadLetterOrMessageInFlight_returnsErrBusy(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 2, func(ctx context.Context, h *lettered) {
-		h.bury(ctx, 1, "corrupt: for now")
+		h.failMessages(ctx, 1, "corrupt: for now")
 		if err := h.RaiseEvent(ctx, "i", "e", 1); err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func (h *lost) purgesLast(lasts time.Duration) *sync.WaitGroup {
 func TestPurgeQueues_twoOperators_loseNoMessage(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
-		h.unheard("start")
+		h.failDeliveries("start")
 		if _, err := h.Start(h.ctx, "parent", 1, client.WithInstanceID("i")); err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ import (
 //   - A parent has ended, and its children must be cancelled.
 //   - A purge is deleting a child while the parent waits for the child.
 //   - A reconciliation runs while turns run, or two reconciliations run at the same time.
-//   - A reconciliation dies halfway, or its calls are throttled for an hour.
+//   - A reconciliation crashes halfway, or its calls are throttled for an hour.
 
 // cuts is the number of moments at which the tests cut the table.
 var cuts = flag.Int("cuts", 8, "moments at which a table is cut before it is restored")
@@ -60,7 +60,7 @@ func TestReconcile_restoredTable_losesNoInstanceAndRepeatsNoSettledActivity(t *t
 				began := time.Now()
 				so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 				if err != nil || so.Failed > 0 || so.Cursor != "" {
-					t.Fatalf("%+v, %v", so, err)
+					t.Fatalf("got %+v, error %v", so, err)
 				}
 				h.fault.Store(nil)
 				states := map[client.RuntimeStatus]int{}

@@ -81,7 +81,7 @@ func TestReconcile_instanceKeepsFailing_othersFinishWithoutDelay(t *testing.T) {
 		h.fault.Store(nil)
 		again, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Instances: so.RemainingInstances})
 		if err != nil || again.Active != 3 || again.Instances != 3 {
-			t.Errorf("the reconciliation of the remaining instances: %+v, %v", again, err)
+			t.Errorf("the reconciliation of the remaining instances: got %+v, error %v", again, err)
 		}
 	})
 }
@@ -96,22 +96,22 @@ func TestReconcile_instanceFailsForHalfAnHour_isReconciledAtTheEnd(t *testing.T)
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 		if took := time.Since(began); err != nil || so.Active != 20 || so.Failed != 0 ||
 			len(so.RemainingInstances) > 0 || took > 32*time.Minute {
-			t.Errorf("the reconciliation took %v: %+v, %v", took, so, err)
+			t.Errorf("reconciliation: took %v, got %+v, error %v", took, so, err)
 		}
 	})
 }
 
-// diesAtThePage starts a reconciliation and cancels it after page n.
-// diesAtThePage returns the progress that the reconciliation reported for that page.
-func (h *lost) diesAtThePage(n int) (last admin.ReconcileResult) {
+// crashAtPage starts a reconciliation and cancels it after page n.
+// crashAtPage returns the progress that the reconciliation reported for that page.
+func (h *lost) crashAtPage(n int) (last admin.ReconcileResult) {
 	h.t.Helper()
-	dying, die := context.WithCancel(h.ctx)
-	defer die()
+	ctx, cancel := context.WithCancel(h.ctx)
+	defer cancel()
 	pages := 0
-	_, err := h.Reconcile(dying, admin.ReconcileOptions{OnProgress: func(so admin.ReconcileResult) {
+	_, err := h.Reconcile(ctx, admin.ReconcileOptions{OnProgress: func(so admin.ReconcileResult) {
 		if pages++; pages == n {
 			last = so
-			die()
+			cancel()
 		}
 	}})
 	if !errors.Is(err, context.Canceled) {
@@ -121,8 +121,8 @@ func (h *lost) diesAtThePage(n int) (last admin.ReconcileResult) {
 	return last
 }
 
-// A process dies after the third page, when an instance of the first or the second page is deferred.
-// The cursor names the deferred instance, so that the instance is not lost, and continues behind the third page.
+// A process crashes after the third page, when an instance of the first or the second page is deferred.
+// The cursor names the deferred instance, so that the instance is not lost, and continues after the third page.
 // A hub may have a million instances, and one failing instance must not cause a second reconciliation of all.
 func TestReconcileCursor_deferredInstance_isNamed(t *testing.T) {
 	t.Parallel()
@@ -132,7 +132,7 @@ func TestReconcileCursor_deferredInstance_isNamed(t *testing.T) {
 			onHub(t, simhub.Options{}, nil, func(h *lost) {
 				h.many(1600, slow)
 				h.throttleSlow(time.Now().Add(1000 * time.Hour))
-				last := h.diesAtThePage(3)
+				last := h.crashAtPage(3)
 				if last.Deferred != 1 {
 					t.Fatalf("the last progress is %+v; want one deferred instance", last)
 				}
@@ -156,7 +156,7 @@ func TestReconcileCursor_tooManyDeferredInstances_refersToFirstUnnamedPage(t *te
 		}
 		h.many(1600, slow...)
 		h.throttleSlow(time.Now().Add(1000 * time.Hour))
-		last := h.diesAtThePage(3)
+		last := h.crashAtPage(3)
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: last.Cursor})
 		if err != nil || so.Active != 1102 {
 			t.Errorf("the reconciliation from the cursor has %d instances, error %v; want 1102: all from the second "+
@@ -165,21 +165,21 @@ func TestReconcileCursor_tooManyDeferredInstances_refersToFirstUnnamedPage(t *te
 	})
 }
 
-// A cursor names a deferred instance, and the next call dies before that call reconciles the instance.
+// A cursor names a deferred instance, and the next call crashes before that call reconciles the instance.
 // The cursor of the next call names the instance again.
 func TestReconcileCursor_nextCallDies_stillNamesDeferredInstance(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(1600, 1599)
 		h.throttleSlow(time.Now().Add(1000 * time.Hour))
-		last := h.diesAtThePage(2)
+		last := h.crashAtPage(2)
 		h.throttleSlow(time.Now().Add(1000 * time.Hour))
 		at := last.Cursor
-		dying, die := context.WithCancel(h.ctx)
-		defer die()
-		so, err := h.Reconcile(dying, admin.ReconcileOptions{Cursor: at, OnProgress: func(so admin.ReconcileResult) {
+		ctx, cancel := context.WithCancel(h.ctx)
+		defer cancel()
+		so, err := h.Reconcile(ctx, admin.ReconcileOptions{Cursor: at, OnProgress: func(so admin.ReconcileResult) {
 			if at = so.Cursor; so.Instances == 600 {
-				die() // the reconciliation has finished all pages
+				cancel() // the reconciliation has finished all pages
 			}
 		}})
 		if !errors.Is(err, context.Canceled) || so.Cursor != at || so.Instances != 600 {

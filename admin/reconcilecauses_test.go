@@ -74,7 +74,7 @@ func TestReconcile_lostDetachedStartsOfPastExecutions_areSentAgain(t *testing.T)
 		for n := range 4 {
 			if s, err := h.Status(h.ctx, fmt.Sprintf("loose-%d-of-i", n)); err != nil ||
 				s.Status != client.StatusCompleted {
-				t.Errorf("%d: %s, %v", n, s.Status, err)
+				t.Errorf("%d: got %s, error %v", n, s.Status, err)
 			}
 		}
 	})
@@ -195,7 +195,7 @@ func TestReconcile_workQueueNoLongerExists_activityFails(t *testing.T) {
 		delete(h.Provider.Config().WorkQueues, "default") // the provider shares this map
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 		if err != nil || so.RejectedOutputs != 1 {
-			t.Fatalf("%+v, %v", so, err)
+			t.Fatalf("got %+v, error %v", so, err)
 		}
 		h.ServeFor(h.ctx, time.Minute)
 		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusFailed ||
@@ -226,7 +226,7 @@ func TestReconcile_newQueuesWithOldSchedules_replacesSchedules(t *testing.T) {
 		}
 		h.Hub, h.Client, h.operator = hub, client.New(hub.Provider), admin.New(hub.Provider)
 		if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{}); err != nil || so.Failed > 0 {
-			t.Fatalf("%+v, %v", so, err)
+			t.Fatalf("got %+v, error %v", so, err)
 		}
 		for range 24 {
 			h.ServeFor(h.ctx, time.Hour)

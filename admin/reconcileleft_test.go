@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// looksAt reports whether the call c reads the item of an instance.
-func looksAt(c simaws.Call) bool {
+// readsInstance reports whether the call c reads the item of an instance.
+func readsInstance(c simaws.Call) bool {
 	in, ok := c.Input.(*dynamodb.GetItemInput)
 	return ok && strings.HasPrefix(in.Key["pk"].(*types.AttributeValueMemberS).Value, "i#")
 }
@@ -33,7 +33,7 @@ func TestReconcile_operatorSessionExpires_returnsRemainingInstances(t *testing.T
 		h.many(1600)
 		var looked atomic.Int64
 		fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
-			if looksAt(c) {
+			if readsInstance(c) {
 				looked.Add(1)
 			}
 			if looked.Load() > 700 {
@@ -54,12 +54,12 @@ func TestReconcile_operatorSessionExpires_returnsRemainingInstances(t *testing.T
 		h.fault.Store(nil)
 		left, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Instances: first.RemainingInstances})
 		if err != nil || left.Active != first.Failed || len(left.RemainingInstances) > 0 {
-			t.Errorf("reconciling the remaining instances: %+v, %v", left, err)
+			t.Errorf("reconciling the remaining instances: got %+v, error %v", left, err)
 		}
-		onward, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: first.Cursor})
-		if err != nil || onward.Active != 1100 {
+		fromCursor, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: first.Cursor})
+		if err != nil || fromCursor.Active != 1100 {
 			t.Errorf("reconciling from the cursor: %d active instances, %v; want 1100, starting with the failed page",
-				onward.Active, err)
+				fromCursor.Active, err)
 		}
 	})
 }
@@ -124,7 +124,7 @@ func TestReconcile_interruptedWithNamedInstances_returnsUnprocessedOnes(t *testi
 		defer die()
 		var looked atomic.Int64
 		fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
-			if looksAt(c) && looked.Add(1) == 100 {
+			if readsInstance(c) && looked.Add(1) == 100 {
 				die()
 			}
 			return next()

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// unheard fails the delivery of messages of the given kind, so that these messages stay in the inbox.
-func (h *lost) unheard(kind string) {
+// failDeliveries fails the delivery of messages of the given kind, so that these messages stay in the inbox.
+func (h *lost) failDeliveries(kind string) {
 	fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
 		if batch, ok := c.Input.([]sqstypes.Message); ok {
 			for i := range batch {
@@ -45,7 +45,7 @@ func (h *lost) aged20() {
 func TestReconcile_childEndedThreeWeeksAgo_parentReceivesOutcome(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
-		h.unheard("childOutcome")
+		h.failDeliveries("childOutcome")
 		if _, err := h.Start(h.ctx, "parent", 1, client.WithInstanceID("i")); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestReconcile_childEndedThreeWeeksAgo_parentReceivesOutcome(t *testing.T) {
 		h.aged20()
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 		if err != nil || so.Active != 1 || so.EndedBeforeLookback != 1 {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("got %+v, error %v", so, err)
 		}
 		h.ServeFor(h.ctx, time.Minute)
 		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusCompleted {
@@ -70,7 +70,7 @@ func TestReconcile_childEndedThreeWeeksAgo_parentReceivesOutcome(t *testing.T) {
 func TestReconcile_parentEndedThreeWeeksAgo_childIsCancelled(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
-		h.unheard("cancel")
+		h.failDeliveries("cancel")
 		if _, err := h.Start(h.ctx, "leaves", time.Minute, client.WithInstanceID("i")); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestReconcile_parentEndedThreeWeeksAgo_childIsCancelled(t *testing.T) {
 		h.aged20()
 		if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{}); err != nil || so.Active != 1 ||
 			so.EndedBeforeLookback != 1 {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("got %+v, error %v", so, err)
 		}
 		h.ServeFor(h.ctx, time.Minute)
 		if s, err := h.Status(h.ctx, "left-by-i"); err != nil || s.Status != client.StatusCancelled {
@@ -92,7 +92,7 @@ func TestReconcile_parentEndedThreeWeeksAgo_childIsCancelled(t *testing.T) {
 func TestReconcile_detachedStartOlderThanLookback_isSkippedAndCounted(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
-		h.unheard("start")
+		h.failDeliveries("start")
 		_, err := h.Start(h.ctx, "detaches", 1, client.WithInstanceID("i"))
 		if err != nil {
 			t.Fatal(err)
@@ -101,11 +101,11 @@ func TestReconcile_detachedStartOlderThanLookback_isSkippedAndCounted(t *testing
 		h.aged20()
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 		if err != nil || so.SkippedOutputs != 1 || so.Sent != 0 {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("got %+v, error %v", so, err)
 		}
 		if so, err = h.Reconcile(h.ctx, admin.ReconcileOptions{Lookback: 28 * 24 * time.Hour}); err != nil ||
 			so.SkippedOutputs != 0 || so.Sent != 1 {
-			t.Errorf("with a lookback of 28 days: %+v, %v", so, err)
+			t.Errorf("with a lookback of 28 days: got %+v, error %v", so, err)
 		}
 		h.ServeFor(h.ctx, 5*time.Minute)
 		if s, err := h.Status(h.ctx, "loose-of-i"); err != nil || s.Status != client.StatusCompleted {
@@ -138,7 +138,7 @@ func TestReconcile_thousandsOfExecutions_readsAboutAHundred(t *testing.T) {
 		queries := h.Cloud.Counts()["DynamoDB.Query"]
 		t.Logf("%d queries for an instance that has continued as new 4,320 times: %v", queries, h.Cloud.Counts())
 		if err != nil || so.TruncatedInstances != 1 || so.Active != 1 || queries > 150 || queries < 50 {
-			t.Errorf("%d queries; want 50 to 150: %+v, %v", queries, so, err)
+			t.Errorf("got %d queries, want 50 to 150: %+v, error %v", queries, so, err)
 		}
 	})
 }

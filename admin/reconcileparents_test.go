@@ -24,7 +24,7 @@ func (h *lost) mustReconcile() admin.ReconcileResult {
 	h.t.Helper()
 	so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 	if err != nil {
-		h.t.Fatalf("%+v, %v", so, err)
+		h.t.Fatalf("got %+v, error %v", so, err)
 	}
 	h.ServeFor(h.ctx, 10*time.Minute)
 	return so
@@ -62,7 +62,7 @@ func TestReconcile_parentWasPurged_childIsCancelled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
-				h.unheard("cancel")
+				h.failDeliveries("cancel")
 				if _, err := h.Start(h.ctx, "leaves", time.Minute, client.WithInstanceID("i")); err != nil {
 					t.Fatal(err)
 				}
@@ -90,7 +90,7 @@ func TestReconcile_parentWasPurged_childIsCancelled(t *testing.T) {
 func TestReconcile_parentIsBeingDeleted_childIsCancelled(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
-		h.unheard("cancel")
+		h.failDeliveries("cancel")
 		if _, err := h.Start(h.ctx, "leaves", time.Hour, client.WithInstanceID("i")); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestReconcile_childAbandonedByPastExecution_isCancelled(t *testing.T) {
 		})
 	}
 	onHub(t, simhub.Options{BatchSize: 1}, fill, func(h *lost) {
-		h.unheard("cancel")
+		h.failDeliveries("cancel")
 		if _, err := h.Start(h.ctx, "moves-on", 2, client.WithInstanceID("i")); err != nil {
 			t.Fatal(err)
 		}
@@ -160,10 +160,11 @@ func (h *lost) childOf(id string) string {
 	return all[0].InstanceID
 }
 
-// untoldParent creates a parent "i" with a completed and purged child. The queue has lost the outcome of the child.
-func (h *lost) untoldParent() (child string) {
+// parentWithLostOutcome creates a parent "i" with a completed and purged child. The queue has lost the outcome of the
+// child.
+func (h *lost) parentWithLostOutcome() (child string) {
 	h.t.Helper()
-	h.unheard("childOutcome")
+	h.failDeliveries("childOutcome")
 	if _, err := h.Start(h.ctx, "parent", 1, client.WithInstanceID("i")); err != nil {
 		h.t.Fatal(err)
 	}
@@ -180,8 +181,8 @@ func (h *lost) untoldParent() (child string) {
 	return child
 }
 
-// wantToldOnce checks that the parent has failed because the outcome is lost, and that the child has not run again.
-func (h *lost) wantToldOnce(why string) {
+// wantOneFailure checks that the parent has failed because the outcome is lost, and that the child has not run again.
+func (h *lost) wantOneFailure(why string) {
 	h.t.Helper()
 	s := h.wantStatus("i", client.StatusFailed)
 	if s.Failure == nil || !strings.Contains(s.Failure.Message, why) {
@@ -199,13 +200,13 @@ func (h *lost) wantToldOnce(why string) {
 func TestReconcile_childWasPurged_parentFailsWithTheCause(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
-		h.untoldParent()
+		h.parentWithLostOutcome()
 		time.Sleep(24 * time.Hour)
 		h.emptied()
 		if so := h.mustReconcile(); so.LostChildren != 0 {
-			t.Errorf("%+v", so)
+			t.Errorf("got %+v", so)
 		}
-		h.wantToldOnce("was purged before its outcome arrived")
+		h.wantOneFailure("was purged before its outcome arrived")
 	})
 }
 
@@ -220,7 +221,7 @@ func TestReconcile_childWasPurgedFortyDaysAgo_doesNotRunAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
-				child := h.untoldParent()
+				child := h.parentWithLostOutcome()
 				time.Sleep(40 * 24 * time.Hour)
 				h.expire(child)
 				h.emptied()
@@ -231,7 +232,7 @@ func TestReconcile_childWasPurgedFortyDaysAgo_doesNotRunAgain(t *testing.T) {
 							so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 							// the parent may have ended before the second operator reads the parent
 							if err != nil || so.LostChildren != 1 && c.operators == 1 {
-								t.Errorf("%+v, %v", so, err)
+								t.Errorf("got %+v, error %v", so, err)
 							}
 						})
 					}
@@ -245,7 +246,7 @@ func TestReconcile_childWasPurgedFortyDaysAgo_doesNotRunAgain(t *testing.T) {
 					all.Wait()
 				}
 				h.ServeFor(h.ctx, 10*time.Minute)
-				h.wantToldOnce("its start is too old to determine whether it ran")
+				h.wantOneFailure("its start is too old to determine whether it ran")
 			})
 		})
 	}
@@ -268,7 +269,7 @@ func TestReconcile_runningChildFromFortyDaysAgo_isNotReportedAsLost(t *testing.T
 		time.Sleep(40 * 24 * time.Hour)
 		h.emptied()
 		if so := h.mustReconcile(); so.LostChildren != 0 || so.Active != 2 {
-			t.Errorf("%+v", so)
+			t.Errorf("got %+v", so)
 		}
 		if err := h.RaiseEvent(h.ctx, "old-child", "e", 1); err != nil {
 			t.Fatal(err)
@@ -284,7 +285,7 @@ func TestReconcile_runningChildFromFortyDaysAgo_isNotReportedAsLost(t *testing.T
 func TestReconcile_detachedStartOfRunningInstance_isSkippedOnlyAfterTheLongestLookback(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{BatchSize: 1}, addHolder, func(h *lost) {
-		h.unheard("start")
+		h.failDeliveries("start")
 		if _, err := h.Start(h.ctx, "holder", 0, client.WithInstanceID("i")); err != nil {
 			t.Fatal(err)
 		}
@@ -331,7 +332,7 @@ func TestReconcile_purgedInstancesStartedByEndedOnes_doNotRunAgain(t *testing.T)
 		h.emptied()
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Lookback: 28 * 24 * time.Hour})
 		if err != nil || so.EndedBeforeLookback != 3 || so.Sent != 0 {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("got %+v, error %v", so, err)
 		}
 		h.ServeFor(h.ctx, 10*time.Minute)
 		if left, err := client.Collect(h.List(h.ctx, client.ListQuery{Orchestration: "chain"})); err != nil ||

@@ -25,7 +25,7 @@ func TestReconcile_inboxLosesMessages_messagesArriveAfterCooldown(t *testing.T) 
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			onHub(t, simhub.Options{BatchSize: 1}, nil, func(h *lost) {
-				h.unheard(kind)
+				h.failDeliveries(kind)
 				if _, err := h.Start(h.ctx, c.orchestration, c.input, client.WithInstanceID("i")); err != nil {
 					t.Fatal(err)
 				}

@@ -75,7 +75,7 @@ func (h *lost) overLoss(kind, sender, receiver string, last any, said, heard str
 		}
 		h.ServeFor(h.ctx, time.Minute)
 	}
-	h.unheard(kind)
+	h.failDeliveries(kind)
 	if _, err := h.Start(h.ctx, sender, "c", client.WithInstanceID("i")); err != nil {
 		h.t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func (h *lost) record(pk, sk string) record {
 	table := h.Provider.Config().Table
 	out, err := h.Cloud.Table.GetItem(h.ctx, &dynamodb.GetItemInput{TableName: &table, Key: recordKey(pk, sk)})
 	if err != nil || len(out.Item) == 0 {
-		h.t.Fatalf("%s, %s: %v, %v", pk, sk, out, err)
+		h.t.Fatalf("%s, %s: got %v, error %v", pk, sk, out, err)
 	}
 	return out.Item
 }
@@ -58,8 +58,8 @@ func (h *lost) has(it record) {
 	}
 }
 
-// addRenews adds an orchestration that continues as new with each event until its input is 0.
-func addRenews(_ *lost, r *perdure.Registry) {
+// addContinues adds an orchestration that continues as new with each event until its input is 0.
+func addContinues(_ *lost, r *perdure.Registry) {
 	perdure.AddOrchestration(r, "renews", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		if _, err := perdure.WaitForExternalEvent[int](ctx, "e").Await(ctx); err != nil || n == 0 {
 			return 1, err
@@ -129,9 +129,9 @@ func TestReconcile_transactionReplicatedInPart_instanceIsBlocked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onHub(t, simhub.Options{BatchSize: 1}, addRenews, func(h *lost) {
+			onHub(t, simhub.Options{BatchSize: 1}, addContinues, func(h *lost) {
 				torn(h)
-				h.begins(addRenews)
+				h.begins(addContinues)
 				so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{})
 				if err == nil || so.NotFound != 0 || so.Failed != 1 || len(so.Errors) != 1 ||
 					!strings.Contains(so.Errors[0], `"i"`) {
@@ -144,7 +144,7 @@ func TestReconcile_transactionReplicatedInPart_instanceIsBlocked(t *testing.T) {
 				}
 				if visible, hidden, err := h.Provider.CountDeadLetters(h.ctx, provider.QueueInbox); err != nil ||
 					visible+hidden != 1 {
-					t.Errorf("%d dead letters, %v; want the message for instance i only", visible+hidden, err)
+					t.Errorf("got %d dead letters, %v; want the message for instance i only", visible+hidden, err)
 				}
 				if err := h.Terminate(h.ctx, "i", "by the test"); err != nil {
 					t.Fatal(err)

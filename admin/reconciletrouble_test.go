@@ -56,7 +56,7 @@ func TestReconcile_diesAndIsThrottledForAnHour_losesNoInstance(t *testing.T) {
 				h.fault.Store(&throttled)
 				if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Cursor: so.Cursor}); err != nil ||
 					so.Failed > 0 {
-					t.Fatalf("%+v, %v", so, err)
+					t.Fatalf("got %+v, error %v", so, err)
 				}
 				h.fault.Store(nil)
 				h.finish(before)

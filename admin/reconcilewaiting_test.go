@@ -46,7 +46,7 @@ func TestReconcile_callHangs_isCancelledAndRetriedLater(t *testing.T) {
 			othersDone = time.Since(began)
 		}})
 		if err != nil || so.Active != 1100 || so.Failed > 0 {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("got %+v, error %v", so, err)
 		}
 		if took := time.Since(began); othersDone > 10*time.Minute || took > time.Hour {
 			t.Errorf("the other instances took %v, all took %v; want at most 10 minutes and 1 hour", othersDone, took)
@@ -68,7 +68,7 @@ func TestReconcile_listCallHangs_isRetried(t *testing.T) {
 		})
 		h.fault.Store(&fault)
 		if so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{}); err != nil || so.Active != 3 {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("got %+v, error %v", so, err)
 		}
 	})
 }
@@ -106,7 +106,7 @@ func TestReconcile_hoursOfThrottling_completesAndReportsStalls(t *testing.T) {
 			},
 		})
 		if err != nil || so.Active != 600 {
-			t.Errorf("%+v, %v", so, err)
+			t.Errorf("got %+v, error %v", so, err)
 		}
 		if len(told) < 110 || len(told) > 122 || told[0].Service != "DynamoDB" || told[0].Elapsed < time.Minute ||
 			told[0].Elapsed > 2*time.Minute || told[0].Err == nil {

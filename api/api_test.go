@@ -36,14 +36,14 @@ func TestOperations_fields_areComplete(t *testing.T) {
 			t.Errorf("%s: NoRoute has no reason", o.ID)
 		}
 		if o.Changes != (o.Repeat != "") {
-			t.Errorf("%s: an operation that changes something, and no other, needs Repeat", o.ID)
+			t.Errorf("%s: Repeat: want it exactly for operations that change data", o.ID)
 		}
 		audited := o.Audit.Action != "" && o.Audit.Subject != ""
 		if o.Changes != (audited || o.Audit.Reason != "") || audited && o.Audit.Reason != "" {
-			t.Errorf("%s: an operation that changes something, and no other, needs Audit", o.ID)
+			t.Errorf("%s: Audit: want it exactly for operations that change data", o.ID)
 		}
 		if o.Changes && o.Method == http.MethodGet {
-			t.Errorf("%s: a GET changes something", o.ID)
+			t.Errorf("%s: GET request changes data", o.ID)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestOperations_goMethods_areThoseOfTheClients(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(exist)) {
 		if !stated[name] {
-			t.Errorf("%s: no operation has this method", name)
+			t.Errorf("%s: method belongs to no operation", name)
 		}
 	}
 }

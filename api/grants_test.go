@@ -32,7 +32,7 @@ func TestOperations_grants_areThoseOfTheConstruct(t *testing.T) {
 		// a grant may permit no more than the table states, except reads
 		for name, patterns := range grants {
 			if name != o.Grant && o.Grant != "GrantRead" && slices.ContainsFunc(patterns, permits) {
-				t.Errorf("%s: %s permits it too", o.ID, name)
+				t.Errorf("%s: %s also permits the operation", o.ID, name)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func TestOperations_webUI_sendsTheRequestsOfTheTable(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../ui/page/*.js")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%v, %v", files, err)
+		t.Fatalf("got %v, error %v", files, err)
 	}
 	var script strings.Builder
 	for _, path := range files {
@@ -42,7 +42,7 @@ func TestOperations_webUI_sendsTheRequestsOfTheTable(t *testing.T) {
 			}
 			found := operations(method, path)
 			if len(found) == 0 {
-				t.Errorf("the web UI sends %s %s, which is no operation", method, path)
+				t.Errorf("the web UI sends %s %s, but no operation has this route", method, path)
 			}
 			for _, o := range found {
 				requested[o.ID] = true
@@ -51,7 +51,7 @@ func TestOperations_webUI_sendsTheRequestsOfTheTable(t *testing.T) {
 	}
 	for _, o := range api.Operations() {
 		if (len(o.WebUI.Names) > 0) != requested[o.ID] {
-			t.Errorf("%s: the table has the labels %q, and the web UI sends a request: %v", o.ID, o.WebUI.Names,
+			t.Errorf("%s: got labels %q in the table, request in the web UI: %v", o.ID, o.WebUI.Names,
 				requested[o.ID])
 		}
 		for _, label := range o.WebUI.Names {

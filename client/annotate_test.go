@@ -37,10 +37,10 @@ func TestAnnotate_note_hasItsCallerAndTime(t *testing.T) {
 	s, err := c.Status(t.Context(), "one")
 	want := client.Note{Text: longest, By: "arn:aws:iam::1:user/ann", At: at}
 	if err != nil || len(s.Notes) != 1 || s.Notes[0] != want {
-		t.Errorf("notes %v, %v", s.Notes, err)
+		t.Errorf("got notes %v, %v", s.Notes, err)
 	}
 	if after := len(p.Sent()); after != before {
-		t.Errorf("a note sent %d messages", after-before)
+		t.Errorf("Annotate sent %d messages, want none", after-before)
 	}
 }
 
@@ -50,16 +50,16 @@ func TestAnnotate_invalidNote_isRejected(t *testing.T) {
 	for _, note := range []string{"", "a\xff", "a\x00"} {
 		err := c.Annotate(t.Context(), "one", note)
 		if field, ok := errors.AsType[*provider.FieldError](err); !ok || field.Field != "note" {
-			t.Errorf("%q: error %v", note, err)
+			t.Errorf("%q: got error %v", note, err)
 		}
 	}
 	err := c.Annotate(t.Context(), "one", strings.Repeat("a", provider.MaxNoteBytes+1))
 	large, ok := errors.AsType[*perdure.PayloadTooLargeError](err)
 	if !ok || large.Bytes != provider.MaxNoteBytes+1 || large.Limit != provider.MaxNoteBytes {
-		t.Errorf("a large note: error %v", err)
+		t.Errorf("large note: got error %v", err)
 	}
 	if err := c.Annotate(t.Context(), "nobody", "a"); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("a missing instance: error %v", err)
+		t.Errorf("missing instance: got error %v", err)
 	}
 }
 
@@ -78,6 +78,6 @@ func TestAnnotate_providerWithoutNotes_isUnsupported(t *testing.T) {
 	p, _, _ := annotated(t)
 	err := client.New(declining{Provider: p}).Annotate(t.Context(), "one", "a")
 	if !errors.Is(err, provider.UnsupportedError{Capability: provider.CapabilityAnnotations}) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }

@@ -14,12 +14,12 @@ import (
 type known struct {
 	*fakeprovider.Provider
 
-	asked  int
-	purged []string
+	requests int
+	purged   []string
 }
 
 func (k *known) Caller(context.Context) string {
-	k.asked++
+	k.requests++
 	return "arn:aws:iam::123456789012:user/alice"
 }
 
@@ -67,16 +67,16 @@ func TestClient_callerOfContextOptionOrCredentials_isRecorded(t *testing.T) {
 		for i, by := range got {
 			if i == 2 { // a cancel always records a requester
 				if by != cancel {
-					t.Errorf("cancelled by %q, want %q", by, cancel)
+					t.Errorf("requester of the cancel: got %q, want %q", by, cancel)
 				}
 			} else if by != want {
-				t.Errorf("call %d is by %q, want %q", i, by, want)
+				t.Errorf("requester of call %d: got %q, want %q", i, by, want)
 			}
 		}
 	}
 	const alice, bob = "arn:aws:iam::123456789012:user/alice", "bob's job"
 	everywhere(act(t, t.Context(), client.New(k), fake, "credentials"), alice, alice)
-	asked := k.asked
+	requests := k.requests
 	everywhere(act(t, t.Context(), client.New(k, client.WithCaller(bob)), fake, "option"), bob, bob)
 	everywhere(act(t, client.ContextWithCaller(t.Context(), "carol"), client.New(k, client.WithCaller(bob)), fake,
 		"context"), "carol", "carol")
@@ -85,12 +85,12 @@ func TestClient_callerOfContextOptionOrCredentials_isRecorded(t *testing.T) {
 	everywhere(act(t, t.Context(), client.New(k, client.WithCaller("")), fake, "nobody either"), "",
 		history.RequestedByClient)
 	everywhere(act(t, t.Context(), client.New(fake), fake, "unknown"), "", history.RequestedByClient)
-	if k.asked != asked {
-		t.Error("the provider was asked who calls though that was said")
+	if k.requests != requests {
+		t.Error("the client requested the caller although it was given")
 	}
 	if err := client.New(k).Purge(t.Context(), "credentials", client.Force()); err != nil || len(k.purged) != 1 ||
 		k.purged[0] != alice {
-		t.Errorf("purged by %q, %v", k.purged, err)
+		t.Errorf("requester of the purge: got %q, error %v", k.purged, err)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestClient_reads_doNotRequestTheCaller(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := client.Collect(c.Cancellations(t.Context(), "one", "")); err != nil || k.asked != 0 {
-		t.Errorf("asked %d times, %v", k.asked, err)
+	if _, err := client.Collect(c.Cancellations(t.Context(), "one", "")); err != nil || k.requests != 0 {
+		t.Errorf("got %d requests for the caller, error %v, want none", k.requests, err)
 	}
 }

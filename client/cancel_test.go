@@ -44,7 +44,7 @@ func TestCancel_runningOrCancellingInstance_sendsMessage(t *testing.T) {
 		RequestedBy: "client", Text: "withdrawn",
 	}
 	if diff := cmp.Diff([]provider.Message{m, m}, p.Sent()); diff != "" {
-		t.Errorf("sent (-want +got):\n%s", diff)
+		t.Errorf("sent messages (-want +got):\n%s", diff)
 	}
 }
 
@@ -67,18 +67,18 @@ func TestCancel_invalidArgumentOrEndedInstance_isRejected(t *testing.T) {
 		"activityId  ": c.CancelActivity(t.Context(), "nobody", -1, ""),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != strings.TrimSpace(field) {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: got error %v", field, err)
 		}
 	}
 	for id, want := range map[string]error{
 		"nobody": client.ErrNotFound, "over": client.ErrEnded, "cancelled": client.ErrEnded,
 	} {
 		if err := c.Cancel(t.Context(), id, ""); !errors.Is(err, want) {
-			t.Errorf("cancel %s: %v", id, err)
+			t.Errorf("cancel %s: got error %v", id, err)
 		}
 	}
 	if sent := p.Sent(); len(sent) > 0 {
-		t.Errorf("sent %+v", sent)
+		t.Errorf("got messages %+v, want none", sent)
 	}
 }
 
@@ -97,31 +97,31 @@ func TestCancelActivity_onlyUnsettledActivity_sendsMessage(t *testing.T) {
 		id   int64
 		want error // nil: the message is sent
 	}{
-		"pending or running":       {nil, 3, nil},
-		"of an instance that ends": {[]history.Event{cancelRequested}, 3, nil},
-		"being tried again":        {[]history.Event{of(history.ActivityRetryScheduled)}, 3, nil},
-		"beside one that is over":  {[]history.Event{scheduled, of(history.ActivityCompleted)}, 4, nil},
-		"parked with another":      {[]history.Event{scheduled, parked(of(history.ActivityCompleted))}, 4, nil},
+		"pending or running":         {nil, 3, nil},
+		"instance is ending":         {[]history.Event{cancelRequested}, 3, nil},
+		"retry is due":               {[]history.Event{of(history.ActivityRetryScheduled)}, 3, nil},
+		"another activity has ended": {[]history.Event{scheduled, of(history.ActivityCompleted)}, 4, nil},
+		"another activity is parked": {[]history.Event{scheduled, parked(of(history.ActivityCompleted))}, 4, nil},
 
-		"completed":          {[]history.Event{of(history.ActivityCompleted)}, 3, client.ErrNotCancellable},
-		"failed":             {[]history.Event{of(history.ActivityFailed)}, 3, client.ErrNotCancellable},
-		"never sent":         {[]history.Event{of(history.OutputFailed)}, 3, client.ErrNotCancellable},
-		"cancelled":          {[]history.Event{of(history.ActivityCancelRequested)}, 3, client.ErrNotCancellable},
-		"completed, parked":  {[]history.Event{parked(of(history.ActivityCompleted))}, 3, client.ErrNotCancellable},
-		"of what completed":  {[]history.Event{completed("1")}, 3, client.ErrNotCancellable},
-		"of what terminated": {[]history.Event{{Kind: history.OrchestrationTerminated}}, 3, client.ErrNotCancellable},
-		"cancelled in a row": {
+		"completed":            {[]history.Event{of(history.ActivityCompleted)}, 3, client.ErrNotCancellable},
+		"failed":               {[]history.Event{of(history.ActivityFailed)}, 3, client.ErrNotCancellable},
+		"send failed":          {[]history.Event{of(history.OutputFailed)}, 3, client.ErrNotCancellable},
+		"cancelled":            {[]history.Event{of(history.ActivityCancelRequested)}, 3, client.ErrNotCancellable},
+		"completion is parked": {[]history.Event{parked(of(history.ActivityCompleted))}, 3, client.ErrNotCancellable},
+		"instance completed":   {[]history.Event{completed("1")}, 3, client.ErrNotCancellable},
+		"instance terminated":  {[]history.Event{{Kind: history.OrchestrationTerminated}}, 3, client.ErrNotCancellable},
+		"cancelled with others": {
 			[]history.Event{
 				scheduled,
 				{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 3, Last: 4}}},
 			}, 3, client.ErrNotCancellable,
 		},
 
-		"after the last event":       {nil, 4, client.ErrActivityNotFound},
-		"another kind of event":      {nil, 2, client.ErrActivityNotFound},
-		"a timer":                    {[]history.Event{{Kind: history.TimerCreated}}, 4, client.ErrActivityNotFound},
-		"no event of what completed": {[]history.Event{completed("1")}, 5, client.ErrActivityNotFound},
-		"of an earlier execution": {
+		"after the last event":  {nil, 4, client.ErrActivityNotFound},
+		"another kind of event": {nil, 2, client.ErrActivityNotFound},
+		"a timer":               {[]history.Event{{Kind: history.TimerCreated}}, 4, client.ErrActivityNotFound},
+		"completed instance":    {[]history.Event{completed("1")}, 5, client.ErrActivityNotFound},
+		"earlier execution": {
 			[]history.Event{{Kind: history.OrchestrationContinuedAsNew}}, 3, client.ErrActivityNotFound,
 		},
 	} {
@@ -131,7 +131,7 @@ func TestCancelActivity_onlyUnsettledActivity_sendsMessage(t *testing.T) {
 			mustStart(t, c, "one")
 			p.Append("one", append([]history.Event{{Kind: history.TurnStarted}, scheduled}, tt.then...)...)
 			if err := c.CancelActivity(t.Context(), "one", tt.id, "enough"); !errors.Is(err, tt.want) {
-				t.Errorf("CancelActivity: %v, want %v", err, tt.want)
+				t.Errorf("CancelActivity: got %v, want %v", err, tt.want)
 			}
 			var want []provider.Message
 			if tt.want == nil {
@@ -143,7 +143,7 @@ func TestCancelActivity_onlyUnsettledActivity_sendsMessage(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(want, p.Sent()); diff != "" {
-				t.Errorf("sent (-want +got):\n%s", diff)
+				t.Errorf("sent messages (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -158,7 +158,7 @@ func TestCancelActivity_severalExecutions_namesTheCurrentOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if sent := p.Sent(); len(sent) != 1 || sent[0].ExecutionID != "x3" || sent[0].ActivityID != 2 {
-		t.Errorf("sent %+v", sent)
+		t.Errorf("got messages %+v", sent)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestCancelActivity_executionContinuesAsNewMeanwhile_isNotCancellable(t *tes
 	}})
 	if err := c.CancelActivity(t.Context(), "one", 2, ""); !errors.Is(err, client.ErrNotCancellable) ||
 		len(p.Sent()) > 0 {
-		t.Errorf("CancelActivity: %v, sent %+v", err, p.Sent())
+		t.Errorf("CancelActivity: got error %v, messages %+v", err, p.Sent())
 	}
 }
 
@@ -196,16 +196,16 @@ func TestCancelActivity_missingInstanceOrActivity_returnsErrNotFound(t *testing.
 	mustStart(t, c, "one")
 	if err := c.CancelActivity(t.Context(), "nobody", 2, ""); !errors.Is(err, client.ErrNotFound) ||
 		errors.Is(err, client.ErrActivityNotFound) {
-		t.Errorf("of no instance: %v", err)
+		t.Errorf("unknown instance: got error %v", err)
 	}
 	if err := c.CancelActivity(t.Context(), "one", 2, ""); !errors.Is(err, client.ErrNotFound) ||
 		!errors.Is(err, client.ErrActivityNotFound) {
-		t.Errorf("of no activity: %v", err)
+		t.Errorf("unknown activity: got error %v", err)
 	}
 	down := errors.New("down")
 	p.FailWith(down)
 	if err := c.CancelActivity(t.Context(), "one", 2, ""); !errors.Is(err, down) {
-		t.Errorf("of a hub that is down: %v", err)
+		t.Errorf("unavailable hub: got error %v", err)
 	}
 }
 
@@ -216,23 +216,23 @@ func TestStatus_cancelledInstance_hasStatusAndFailure(t *testing.T) {
 	p.Append("one", cancelRequested, history.Event{Kind: history.TurnStarted})
 	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusCancelling ||
 		s.Status.Terminal() || s.Failure != nil {
-		t.Errorf("while it unwinds: %+v, %v", s, err)
+		t.Errorf("during the cleanup: got %+v, error %v", s, err)
 	}
 	p.Append("one", cancelled)
 	s, err := c.Wait(t.Context(), "one")
 	want := &history.Failure{Type: history.TypeCancelled, Reason: "requested", Message: "withdrawn"}
 	if diff := cmp.Diff(want, s.Failure); err != nil || s.Status != client.StatusCancelled || diff != "" {
-		t.Errorf("Wait = %+v, %v; failure (-want +got):\n%s", s, err, diff)
+		t.Errorf("Wait: got %+v, error %v; failure (-want +got):\n%s", s, err, diff)
 	}
 	_, err = client.Result[string](s)
 	if e, ok := errors.AsType[*perdure.CancelledError](err); !ok || *e != (perdure.CancelledError{
 		Reason: perdure.ReasonRequested, Message: "withdrawn",
 	}) {
-		t.Errorf("Result: %v", err)
+		t.Errorf("Result: got error %v", err)
 	}
 	if e, ok := errors.AsType[*client.OrchestrationError](err); !ok || e.InstanceID != "one" ||
 		!errors.Is(err, context.Canceled) {
-		t.Errorf("Result: %v", err)
+		t.Errorf("Result: got error %v", err)
 	}
 	if want := `orchestration "hello" (instance "one"): cancelled (requested): withdrawn`; err.Error() != want {
 		t.Errorf("got %s\nwant %s", err, want)
@@ -261,10 +261,10 @@ func TestList_filterByEachStatus_returnsMatchingInstances(t *testing.T) {
 		client.StatusCancelling, client.StatusCancelled, client.StatusTerminated,
 	} {
 		if got := ids(t, c.List(t.Context(), client.ListQuery{Status: s}), id); got != string(s)+" " {
-			t.Errorf("%s: %s", s, got)
+			t.Errorf("%s: got %s", s, got)
 		}
 	}
 	if got := ids(t, c.List(t.Context(), client.ListQuery{Status: client.StatusBlocked}), id); got != "" {
-		t.Errorf("blocked: %s", got)
+		t.Errorf("blocked: got %s", got)
 	}
 }

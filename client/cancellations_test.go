@@ -140,10 +140,10 @@ func TestCancellations_eachTargetAndOutcome_isReported(t *testing.T) {
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("mismatch (-want +got):\n%s", diff)
 	}
 	if all, err := client.Collect(c.Cancellations(t.Context(), "one", "")); err != nil || !cmp.Equal(all, got.Items) {
-		t.Errorf("one by one: %+v, %v", all, err)
+		t.Errorf("iterator: got %+v, error %v", all, err)
 	}
 }
 
@@ -180,11 +180,11 @@ func TestCancellations_childEndedAfterItsParent_hasOutcome(t *testing.T) {
 	got, err := client.Collect(c.Cancellations(t.Context(), "one", ""))
 	page, pageErr := c.CancellationsPage(t.Context(), "one", "", client.Paging{})
 	if err = errors.Join(err, pageErr); err != nil || len(got) != 5 || !cmp.Equal(got, page.Items) {
-		t.Fatalf("%+v, %+v, %v", got, page, err)
+		t.Fatalf("got %+v, %+v, error %v", got, page, err)
 	}
 	for i, want := range []client.CancelOutcome{client.OutcomeCancelled, client.OutcomeCompleted, "", "", ""} {
 		if x := got[i]; x.End != want || (want != "") != x.EndedAt.After(x.DecidedAt) {
-			t.Errorf("%s: %q at %v", x.ChildID, x.End, x.EndedAt)
+			t.Errorf("%s: got end %q at %v", x.ChildID, x.End, x.EndedAt)
 		}
 	}
 }
@@ -199,11 +199,11 @@ func TestCancellations_pastExecution_hasItsOwn(t *testing.T) {
 	}), at(20, history.Event{Kind: history.OrchestrationContinuedAsNew}))
 	if now, err := c.CancellationsPage(t.Context(), "one", "", client.Paging{}); err != nil || len(now.Items) != 0 ||
 		now.ExecutionID != "x2" {
-		t.Errorf("of the current one: %+v, %v", now, err)
+		t.Errorf("current execution: got %+v, error %v", now, err)
 	}
 	if past, err := client.Collect(c.Cancellations(t.Context(), "one", "x1")); err != nil || len(past) != 1 ||
 		past[0].ID != 2 {
-		t.Errorf("of the past one: %+v, %v", past, err)
+		t.Errorf("earlier execution: got %+v, error %v", past, err)
 	}
 }
 
@@ -217,15 +217,15 @@ func TestCancellations_missingInstanceOrFailingHub_returnsError(t *testing.T) {
 	} {
 		if _, err := client.Collect(c.Cancellations(t.Context(), call.instance, call.execution)); !errors.Is(err,
 			client.ErrNotFound) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 	if _, err := client.Collect(c.Cancellations(t.Context(), "", "")); err == nil {
-		t.Error("an empty id was taken")
+		t.Error("empty ID: got no error")
 	}
 	down := errors.New("down")
 	p.FailWith(down)
 	if _, err := client.Collect(c.Cancellations(t.Context(), "one", "x1")); !errors.Is(err, down) {
-		t.Errorf("the hub is down: %v", err)
+		t.Errorf("unavailable hub: got error %v", err)
 	}
 }

@@ -31,27 +31,27 @@ func TestCallEntity_repeatedCalls_startEntityOnce(t *testing.T) {
 		c, h := entities()
 		for n, want := range []string{"7", "8"} {
 			if got, err := c.CallEntity(t.Context(), "sum", "k", "add", 7+n); err != nil || string(got) != want {
-				t.Errorf("%s, %v", got, err)
+				t.Errorf("got %s, error %v", got, err)
 			}
 		}
 		in, err := h.ReadInstance(t.Context(), perdure.EntityInstanceID("sum", "k"))
 		if err != nil || in.Name != perdure.EntityOrchestrationName("sum") {
-			t.Errorf("%+v, %v", in, err)
+			t.Errorf("got %+v, error %v", in, err)
 		}
 		for _, m := range h.Sent() {
 			if m.Kind == provider.MessageUpdate && m.StartID != in.StartID {
-				t.Errorf("a call is for another life: %+v", m)
+				t.Errorf("the call has the start ID of another incarnation: %+v", m)
 			}
 		}
 		same := client.WithUpdateID("u")
 		for _, input := range []int{3, 4} {
 			if got, err := c.CallEntity(t.Context(), "sum", "k", "add", input, same); err != nil || string(got) != "3" {
-				t.Errorf("%s, %v", got, err)
+				t.Errorf("got %s, error %v", got, err)
 			}
 		}
 		h.Append(in.InstanceID, history.Event{Kind: history.OrchestrationTerminated, Time: time.Now()})
 		if _, err := c.CallEntity(t.Context(), "sum", "k", "add", 1); !errors.Is(err, client.ErrEnded) {
-			t.Errorf("a call of what is over: %v", err)
+			t.Errorf("call of an ended entity: got error %v", err)
 		}
 	})
 }
@@ -64,23 +64,23 @@ func TestCallEntity_invalidName_isRejected(t *testing.T) {
 		"instanceId": {"sum", strings.Repeat("k", 1024), "add"}, "orchestration": {"unknown", "k", "add"},
 	} {
 		_, err := c.CallEntity(t.Context(), call[0], call[1], call[2], 1)
-		e, told := errors.AsType[*provider.FieldError](err)
+		e, ok := errors.AsType[*provider.FieldError](err)
 		if unknown := errors.Is(err, client.ErrUnknownOrchestration); field == "orchestration" && !unknown ||
-			field != "orchestration" && (!told || e.Field != field) {
-			t.Errorf("%s: %v", field, err)
+			field != "orchestration" && (!ok || e.Field != field) {
+			t.Errorf("%s: got error %v", field, err)
 		}
 	}
 	for _, entity := range []string{"a@b", "@a"} { // ("a@b", "c") and ("a", "b@c") would have the same ID
 		_, called := c.CallEntity(t.Context(), entity, "k", "add", 1)
-		_, asked := c.EntityState(t.Context(), entity, "k")
-		for _, err := range []error{called, asked} {
-			if e, told := errors.AsType[*provider.FieldError](err); !told || e.Field != "entity" {
-				t.Errorf("%s: %v", entity, err)
+		_, stateErr := c.EntityState(t.Context(), entity, "k")
+		for _, err := range []error{called, stateErr} {
+			if e, ok := errors.AsType[*provider.FieldError](err); !ok || e.Field != "entity" {
+				t.Errorf("%s: got error %v", entity, err)
 			}
 		}
 	}
 	if len(h.Sent()) > 0 {
-		t.Errorf("sent %+v", h.Sent())
+		t.Errorf("got messages %+v, want none", h.Sent())
 	}
 }
 
@@ -90,7 +90,7 @@ func TestEntityState_withOrWithoutState_returnsStateOrErrNotFound(t *testing.T) 
 	answer, failed := json.RawMessage(`{"Total":7}`), error(nil)
 	h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return answer, failed })
 	if got, err := c.EntityState(t.Context(), "sum", "k"); err != nil || string(got) != string(answer) {
-		t.Errorf("%s, %v", got, err)
+		t.Errorf("got %s, error %v", got, err)
 	}
 	answer = json.RawMessage("null")
 	if _, err := c.EntityState(t.Context(), "sum", "k"); !errors.Is(err, client.ErrNotFound) {
@@ -106,25 +106,25 @@ func TestStartOrUpdate_missingOrExistingInstance_startsOnlyIfMissing(t *testing.
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, h := entities()
-		var told []string
+		var results []string
 		for _, call := range []struct{ key, data string }{{"a", "1"}, {"a", "2"}, {"b", "3"}} {
 			got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", json.RawMessage(call.data),
 				client.WithInstanceID("one"), client.WithIdempotencyKey(call.key))
 			if err != nil {
 				t.Fatal(err)
 			}
-			told = append(told, string(got))
+			results = append(results, string(got))
 			if want := call.key == "a"; started != want {
-				t.Errorf("key %s has started it: %v", call.key, started)
+				t.Errorf("started by key %s: got %v", call.key, started)
 			}
 		}
-		if !slices.Equal(told, []string{"1", "1", "3"}) {
-			t.Errorf("told %q", told)
+		if !slices.Equal(results, []string{"1", "1", "3"}) {
+			t.Errorf("got results %q", results)
 		}
 		h.Append("one", completed("1"))
 		if got, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"),
 			client.WithIdempotencyKey("b")); err != nil || string(got) != "3" {
-			t.Errorf("the answer of what is over: %s, %v", got, err)
+			t.Errorf("update of an ended instance: got %s, error %v", got, err)
 		}
 		if _, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one")); !errors.Is(err,
 			client.ErrEnded) {
@@ -133,11 +133,11 @@ func TestStartOrUpdate_missingOrExistingInstance_startsOnlyIfMissing(t *testing.
 		got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"),
 			client.IfExists(client.Replace))
 		if err != nil || !started || string(got) != "9" {
-			t.Errorf("replaced: %s, %v, %v", got, started, err)
+			t.Errorf("ended instance: got %s, %v, error %v", got, started, err)
 		}
 		in, err := h.ReadInstance(t.Context(), "one")
 		if sent := h.Sent(); err != nil || sent[len(sent)-1].StartID != in.StartID {
-			t.Errorf("sent %+v, %v", sent[len(sent)-1], err)
+			t.Errorf("got last message %+v, error %v", sent[len(sent)-1], err)
 		}
 	})
 }
@@ -160,14 +160,14 @@ func TestStartOrUpdate_invalidArgument_isRejected(t *testing.T) {
 		"idempotencyKey": ask("bye", "say", 0, 7, fresh, client.WithIdempotencyKey("a\n")),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != field {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: got error %v", field, err)
 		}
 	}
 	if err := ask("nobody", "say", 0, 7, fresh); !errors.Is(err, client.ErrUnknownOrchestration) {
-		t.Errorf("nobody knows it: %v", err)
+		t.Errorf("unknown orchestration: got error %v", err)
 	}
 	if len(h.Sent()) > 0 {
-		t.Errorf("sent %+v", h.Sent())
+		t.Errorf("got messages %+v, want none", h.Sent())
 	}
 }
 
@@ -182,24 +182,24 @@ func TestStartOrUpdate_laterIncarnation_doesNotReceiveUpdate(t *testing.T) {
 		})
 		got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 7, one)
 		if err != nil || started || string(got) != "7" {
-			t.Errorf("%s, %v, %v", got, started, err)
+			t.Errorf("got %s, %v, error %v", got, started, err)
 		}
 		h.wantCalls(t, "start", "send")
 
-		was := h.life(t, "one")
+		was := h.startID(t, "one")
 		h.UpdateWith(func(provider.Message) *provider.UpdateResult { return nil })
 		h.do["send"] = func() {
 			_ = h.DeleteInstance(t.Context(), "one", true)
 			_, _ = h.Provider.StartOrchestration(t.Context(), provider.Start{
-				InstanceID: "one", StartID: "the other's", Name: "hello",
+				InstanceID: "one", StartID: "other-start", Name: "hello",
 			})
 		}
 		if _, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 8, one); started ||
 			!errors.Is(err, client.ErrNotFound) {
-			t.Errorf("%v, %v", started, err)
+			t.Errorf("got %v, error %v", started, err)
 		}
-		if last := h.told[len(h.told)-1]; last.StartID != was {
-			t.Errorf("told %+v", last)
+		if last := h.messages[len(h.messages)-1]; last.StartID != was {
+			t.Errorf("got last message %+v", last)
 		}
 	})
 }

@@ -47,7 +47,7 @@ func ExampleClient_PrepareStart() {
 		if err != nil {
 			return errors.Join(start.StartError(err), err)
 		}
-		return start.Wake(ctx) // if the process dies before this call, the sweeper starts the instance
+		return start.Wake(ctx) // if the process crashes before this call, the sweeper starts the instance
 	}
 
 	fmt.Println(take("o-1"), "–", take("o-1"))

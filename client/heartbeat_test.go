@@ -34,11 +34,11 @@ func TestHeartbeat_anotherIsWrittenFirst_failsIfThatIsOfALaterAttempt(t *testing
 		other provider.ActivityRecord
 		over  bool
 	}{
-		"of the next attempt": {provider.ActivityRecord{HeartbeatAttempt: 3, LastHeartbeatAt: began}, true},
-		"of the same attempt": {
+		"next attempt": {provider.ActivityRecord{HeartbeatAttempt: 3, LastHeartbeatAt: began}, true},
+		"same attempt": {
 			provider.ActivityRecord{HeartbeatAttempt: 2, LastHeartbeatAt: began.Add(time.Hour)}, false,
 		},
-		"the end of the attempt": {
+		"attempt has ended": {
 			provider.ActivityRecord{HeartbeatAttempt: 2, LastHeartbeatAt: began, TimedOutAttempt: 2}, true,
 		},
 	} {
@@ -52,7 +52,7 @@ func TestHeartbeat_anotherIsWrittenFirst_failsIfThatIsOfALaterAttempt(t *testing
 		_, err := c.HeartbeatActivity(t.Context(), "c1.two", 7)
 		problem, failed := errors.AsType[*client.TokenError](err)
 		if failed != tt.over || failed && problem.Reason != client.TokenActivityEnded || !failed && err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }

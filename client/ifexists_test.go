@@ -19,15 +19,15 @@ import (
 type ending struct {
 	*fakeprovider.Provider
 
-	calls []string
-	told  []provider.Message
-	fail  int  // the number of the call that fails, from 1
-	done  bool // the failing call takes effect
-	do    map[string]func()
-	due   string // the start ID of the incarnation that ends at the next read
+	calls    []string
+	messages []provider.Message
+	fail     int  // the number of the call that fails, from 1
+	done     bool // the failing call takes effect
+	do       map[string]func()
+	due      string // the start ID of the incarnation that ends at the next read
 }
 
-var errGone = &provider.Error{Op: "test", Retryable: true, Err: errors.New("the connection is gone")}
+var errReset = &provider.Error{Op: "test", Retryable: true, Err: errors.New("connection reset")}
 
 func (h *ending) call(name string, f func() error) error {
 	if do := h.do[name]; do != nil {
@@ -37,12 +37,12 @@ func (h *ending) call(name string, f func() error) error {
 	h.calls = append(h.calls, name)
 	fails := len(h.calls) == h.fail
 	if fails && !h.done {
-		return errGone
+		return errReset
 	}
 	if err := f(); !fails {
 		return err
 	}
-	return errGone
+	return errReset
 }
 
 func (h *ending) StartOrchestration(ctx context.Context, s provider.Start) (in provider.Instance, err error) {
@@ -64,7 +64,7 @@ func (h *ending) ReadInstance(ctx context.Context, id string) (in provider.Insta
 
 func (h *ending) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
 	return h.call("send", func() error {
-		h.told = append(h.told, ms...)
+		h.messages = append(h.messages, ms...)
 		if ms[0].Kind == provider.MessageTerminate {
 			h.due = ms[0].StartID
 		}
@@ -101,7 +101,7 @@ var one = client.WithInstanceID("one")
 func (h *ending) wantCalls(t *testing.T, want ...string) {
 	t.Helper()
 	if !slices.Equal(h.calls, want) {
-		t.Errorf("calls %q, want %q", h.calls, want)
+		t.Errorf("got calls %q, want %q", h.calls, want)
 	}
 }
 
@@ -109,7 +109,7 @@ func (h *ending) wantOne(t *testing.T, orchestration string) {
 	t.Helper()
 	if in, err := h.Provider.ReadInstance(t.Context(), "one"); err != nil || in.Name != orchestration ||
 		in.Status != provider.StatusPending {
-		t.Errorf("it is %s, %s, %v; want a new %s", in.Name, in.Status, err, orchestration)
+		t.Errorf("got instance %s with status %s, error %v; want a new %s", in.Name, in.Status, err, orchestration)
 	}
 }
 
@@ -136,15 +136,15 @@ func TestIfExists_invalidCombination_isRejected(t *testing.T) {
 		}(),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != "ifExists" {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 	if _, err := c.Start(t.Context(), "bye", 0, one); !errors.Is(err, client.ErrAlreadyExists) {
-		t.Errorf("without it: %v", err)
+		t.Errorf("without IfExists: got error %v", err)
 	}
 	if _, err := c.Start(t.Context(), "nobody", 0, one, client.IfExists(client.Replace)); !errors.Is(err,
 		client.ErrUnknownOrchestration) {
-		t.Errorf("an orchestration that nobody knows: %v", err)
+		t.Errorf("unknown orchestration: got error %v", err)
 	}
 	h.wantOne(t, "hello")
 	h.wantCalls(t, "start", "start")
@@ -157,15 +157,15 @@ func TestUseExisting_idInUse_keepsInstance(t *testing.T) {
 		t.Helper()
 		if got, err := c.Start(t.Context(), "bye", 0, client.WithInstanceID(id),
 			client.IfExists(client.UseExisting)); err != nil || got != id {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, error %v", got, err)
 		}
 	}
 	start("one")
 	h.wantOne(t, "hello")
 	h.Append("one", completed("1"))
 	start("one")
-	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusCompleted || len(h.told) > 0 {
-		t.Errorf("it is %s, told %v, %v", s.Status, h.told, err)
+	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusCompleted || len(h.messages) > 0 {
+		t.Errorf("got status %s, messages %v, error %v", s.Status, h.messages, err)
 	}
 	h.calls = nil
 	start("two")
@@ -180,7 +180,7 @@ func TestReplace_idInUse_terminatesAndDeletesInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	if id, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Replace)); err != nil || id != "one" {
-		t.Fatalf("%q, %v", id, err)
+		t.Fatalf("got %q, error %v", id, err)
 	}
 	h.wantCalls(t, "start", "send", "read", "read", "delete", "start")
 	h.wantOne(t, "bye")
@@ -188,8 +188,8 @@ func TestReplace_idInUse_terminatesAndDeletesInstance(t *testing.T) {
 		Kind: provider.MessageTerminate, InstanceID: "one", StartID: was.StartID, Text: client.ReplacedMessage,
 		RequestedBy: "ann",
 	}
-	if len(h.told) != 1 || fmt.Sprint(h.told[0]) != fmt.Sprint(want) {
-		t.Errorf("told %+v", h.told)
+	if len(h.messages) != 1 || fmt.Sprint(h.messages[0]) != fmt.Sprint(want) {
+		t.Errorf("got messages %+v", h.messages)
 	}
 
 	h.Append("one", completed("1"))
@@ -217,15 +217,15 @@ func TestReplace_anyCallFails_repeatedStartSucceeds(t *testing.T) {
 			err := replace()
 			if err == nil {
 				if len(h.calls) >= n {
-					t.Errorf("call %d failed, and nobody said so: %q", n, h.calls)
+					t.Errorf("call %d failed, but Start returned no error: calls %q", n, h.calls)
 				}
 				break
 			}
-			if !errors.Is(err, errGone) {
+			if !errors.Is(err, errReset) {
 				t.Fatal(err)
 			}
 			if err := replace(); err != nil {
-				t.Errorf("call %d, repeated: %v", n, err)
+				t.Errorf("retry after a failure of call %d: %v", n, err)
 			}
 			h.wantOne(t, "bye")
 		}
@@ -246,19 +246,19 @@ func TestReplace_lateRepetition_replacesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(h.told) != 2 {
-		t.Errorf("told %+v", h.told)
+	if len(h.messages) != 2 {
+		t.Errorf("got messages %+v, want 2", h.messages)
 	}
 	if err := replace("first", "bye"); !errors.Is(err, client.ErrPurged) || !errors.Is(err, client.ErrAlreadyExists) {
-		t.Errorf("the first start again: %v", err)
+		t.Errorf("repetition of the first start: got error %v", err)
 	}
 	h.wantOne(t, "hello")
-	if len(h.told) != 2 {
-		t.Errorf("told %+v", h.told)
+	if len(h.messages) != 2 {
+		t.Errorf("got messages %+v, want 2", h.messages)
 	}
 	if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.UseExisting),
 		client.WithIdempotencyKey("first")); !errors.Is(err, client.ErrPurged) {
-		t.Errorf("ignoring: %v", err)
+		t.Errorf("client.UseExisting: got error %v", err)
 	}
 }
 
@@ -271,16 +271,16 @@ func TestReplace_anotherStartIsFaster_replacesItsInstance(t *testing.T) {
 		h.do[call] = func() {
 			_ = h.DeleteInstance(t.Context(), "one", true)
 			if _, err := h.Provider.StartOrchestration(t.Context(),
-				provider.Start{InstanceID: "one", StartID: "the other's", Name: "hello"}); err != nil {
+				provider.Start{InstanceID: "one", StartID: "other-start", Name: "hello"}); err != nil {
 				t.Error(err)
 			}
 		}
 		if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Replace)); err != nil {
-			t.Errorf("%s: %v", call, err)
+			t.Errorf("%s: got error %v", call, err)
 		}
 		h.wantOne(t, "bye")
-		if last := h.told[len(h.told)-1]; last.StartID != "the other's" {
-			t.Errorf("%s: last told %+v", call, last)
+		if last := h.messages[len(h.messages)-1]; last.StartID != "other-start" {
+			t.Errorf("%s: got last message %+v", call, last)
 		}
 	}
 }
@@ -334,7 +334,7 @@ func TestUseExisting_instanceIsBeingPurged_waitsAndStarts(t *testing.T) {
 	}
 	h.wantOne(t, "bye")
 	if slept != 2 {
-		t.Errorf("slept %d times", slept)
+		t.Errorf("got %d waits, want 2", slept)
 	}
 }
 
@@ -345,6 +345,6 @@ func TestReplace_contextEnds_returnsItsError(t *testing.T) {
 	h.do["send"] = cancel
 	_, err := c.Start(ctx, "bye", 0, one, client.IfExists(client.Replace))
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 }

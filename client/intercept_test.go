@@ -49,11 +49,11 @@ func TestInterceptor_callsThatChangeInstances_areIntercepted(t *testing.T) {
 		{Operation: "Purge", InstanceID: "one"},
 	}
 	if diff := cmp.Diff(want, calls); diff != "" {
-		t.Fatalf("calls (-want +got):\n%s", diff)
+		t.Fatalf("intercepted calls (-want +got):\n%s", diff)
 	}
 	if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], client.ErrNotFound) ||
 		!errors.Is(errs[4], client.ErrActivityNotFound) {
-		t.Errorf("errors %v", errs)
+		t.Errorf("got errors %v", errs)
 	}
 }
 
@@ -68,9 +68,9 @@ func TestInterceptor_panicsOrDoesNothing_callStillRuns(t *testing.T) {
 	))
 	mustStart(t, c, "one")
 	if err := c.RaiseEvent(t.Context(), "nobody", "approved", 1); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("Raise = %v", err)
+		t.Errorf("RaiseEvent: got error %v", err)
 	}
 	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusPending {
-		t.Errorf("Status = %+v, %v", s, err)
+		t.Errorf("Status: got %+v, error %v", s, err)
 	}
 }

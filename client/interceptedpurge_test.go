@@ -45,6 +45,6 @@ func TestPurge_interceptorPassesAnotherContext_requesterIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if hub.seen[0] != "ann" {
-		t.Errorf("purged by %q", hub.seen)
+		t.Errorf("requester of the purge: got %q, want ann", hub.seen)
 	}
 }

@@ -34,17 +34,17 @@ func TestSchedulesResume_scheduleOrInstanceIsPaused_resumesIt(t *testing.T) {
 		want   error
 		code   client.UpdateCode
 	}{
-		"it was paused": {answer: answered("true"), sent: []string{update}},
-		"it was not":    {answer: answered("false"), sent: []string{update}, want: client.ErrNotPaused},
-		"of a release before": {
+		"schedule was paused":     {answer: answered("true"), sent: []string{update}},
+		"schedule was not paused": {answer: answered("false"), sent: []string{update}, want: client.ErrNotPaused},
+		"schedule of an earlier release": {
 			answer: rejected(history.RejectedNoHandler), sent: []string{update, instance}, want: client.ErrNotPaused,
 		},
-		"its instance was paused": {answer: answered("false"), paused: true, sent: []string{instance, update}},
-		"both were paused":        {answer: answered("true"), paused: true, sent: []string{instance, update}},
-		"both, a release before": {
+		"instance was paused": {answer: answered("false"), paused: true, sent: []string{instance, update}},
+		"both were paused":    {answer: answered("true"), paused: true, sent: []string{instance, update}},
+		"both were paused by an earlier release": {
 			answer: rejected(history.RejectedNoHandler), paused: true, sent: []string{instance, update},
 		},
-		"it cannot be asked now": {
+		"too many updates": {
 			answer: rejected(history.RejectedLimit), sent: []string{update}, code: client.UpdateLimitExceeded,
 		},
 	} {
@@ -63,7 +63,7 @@ func TestSchedulesResume_scheduleOrInstanceIsPaused_resumesIt(t *testing.T) {
 			err := cl.Schedules().Resume(t.Context(), "s", "it is over")
 			e, ended := errors.AsType[*client.UpdateError](err)
 			if ended != (c.code != "") || ended && e.Code != c.code || !ended && !errors.Is(err, c.want) {
-				t.Errorf("%v", err)
+				t.Errorf("got error %v", err)
 			}
 			var sent []string
 			for _, m := range p.Sent() {
@@ -71,7 +71,7 @@ func TestSchedulesResume_scheduleOrInstanceIsPaused_resumesIt(t *testing.T) {
 					strings.Join(strings.Fields(string(m.Kind)+" "+m.Name+" "+string(m.Data)+m.Text), " "))
 			}
 			if !slices.Equal(sent, c.sent) {
-				t.Errorf("sent %q", sent)
+				t.Errorf("got messages %q, want %q", sent, c.sent)
 			}
 		})
 	}

@@ -96,11 +96,11 @@ func TestPending_openTasksOfEachKind_areReported(t *testing.T) {
 		{Kind: client.PendingExternalEvent, ID: 9, Name: "approved", ScheduledAt: instant(10)},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("mismatch (-want +got):\n%s", diff)
 	}
 	p.Append("one", completed("1"))
 	if got := pendingText(mustPending(t, c, 0)); got != "0:" {
-		t.Errorf("of one that is over: %s", got)
+		t.Errorf("ended execution: got %s", got)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestPending_failedSubOrchestration_reportsNextAttempt(t *testing.T) {
 		Attempt: 2, MaxAttempts: 2, LastError: short, FailedAt: instant(20), NextAttemptAt: instant(1020),
 	}
 	if diff := cmp.Diff([]client.PendingItem{item}, mustPending(t, c, 0).Items); diff != "" {
-		t.Errorf("before the second attempt (-want +got):\n%s", diff)
+		t.Errorf("before the second attempt: mismatch (-want +got):\n%s", diff)
 	}
 	p.Append("one",
 		at(1020, history.Event{Kind: history.TurnStarted}),
@@ -138,7 +138,7 @@ func TestPending_failedSubOrchestration_reportsNextAttempt(t *testing.T) {
 	)
 	item.ID, item.InstanceID, item.ScheduledAt = 8, "s~2", instant(1020)
 	if diff := cmp.Diff([]client.PendingItem{item}, mustPending(t, c, 0).Items); diff != "" {
-		t.Errorf("in the second attempt (-want +got):\n%s", diff)
+		t.Errorf("during the second attempt: mismatch (-want +got):\n%s", diff)
 	}
 	p.Append("one", // the last attempt; the next timer is a timer of the orchestration
 		at(2000, history.Event{Kind: history.TurnStarted}),
@@ -170,11 +170,11 @@ func TestPending_blockedInstance_omitsParkedInputsAndReportsBuilds(t *testing.T)
 	)
 	blocked := mustPending(t, c, 0)
 	if got := pendingText(blocked); got != "3: activity#3=pack activity#4=weigh external_event#6=go" {
-		t.Errorf("blocked: %s", got)
+		t.Errorf("blocked: got %s", got)
 	}
 	want := &client.BlockedState{Since: instant(20), BuildID: "b-1", ParkedInputs: 3}
 	if diff := cmp.Diff(want, blocked.Blocked); diff != "" {
-		t.Errorf("builds, before the first turn (-want +got):\n%s", diff)
+		t.Errorf("builds before the first turn: mismatch (-want +got):\n%s", diff)
 	}
 	p.Append("one", // a turn that consumes two of the three inputs
 		at(30, history.Event{Kind: history.TurnStarted, ParkedConsumed: 2, BuildID: "b-2"}),
@@ -183,10 +183,10 @@ func TestPending_blockedInstance_omitsParkedInputsAndReportsBuilds(t *testing.T)
 	)
 	running := mustPending(t, c, 0)
 	if got := pendingText(running); got != "3: activity#3=pack activity#4=weigh external_event#6=go" {
-		t.Errorf("after a turn: %s", got)
+		t.Errorf("after a turn: got %s", got)
 	}
 	if running.Blocked != nil {
-		t.Errorf("after a turn: blocked %+v", running.Blocked)
+		t.Errorf("after a turn: got blocked %+v", running.Blocked)
 	}
 	p.Append("one",
 		at(40, history.Event{Kind: history.InputsParked, BuildID: "b-3"}),
@@ -196,7 +196,7 @@ func TestPending_blockedInstance_omitsParkedInputsAndReportsBuilds(t *testing.T)
 	)
 	want = &client.BlockedState{Since: instant(40), BuildID: "b-4", LastTurnBuildID: "b-2", ParkedInputs: 2}
 	if diff := cmp.Diff(want, mustPending(t, c, 0).Blocked); diff != "" {
-		t.Errorf("builds, blocked by two of them (-want +got):\n%s", diff)
+		t.Errorf("builds after two of them blocked: mismatch (-want +got):\n%s", diff)
 	}
 }
 
@@ -211,28 +211,28 @@ func TestPending_activityReports_latestDecidesWhetherItIsUnregistered(t *testing
 		retry bool
 		known bool
 	}{
-		"nothing was told": {provider.ActivityRecord{}, false, true},
+		"no record": {provider.ActivityRecord{}, false, true},
 		"unknown": {
 			provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1"}, false, false,
 		},
-		"then a worker began it": {
+		"started later by a worker": {
 			provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", BegunAt: instant(45)}, false, true,
 		},
-		"then no worker again": {
+		"started earlier by a worker": {
 			provider.ActivityRecord{UnknownAt: instant(47), UnknownBuild: "b-1", BegunAt: instant(45)}, false, false,
 		},
-		"then it made progress": {
+		"later heartbeat": {
 			provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", LastHeartbeatAt: instant(45)},
 			false,
 			true,
 		},
-		"then an attempt failed": {
+		"later failed attempt": {
 			provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1"}, true, true,
 		},
-		"the attempt after is unknown": {
+		"next attempt is unknown": {
 			provider.ActivityRecord{UnknownAt: instant(70), UnknownBuild: "b-1"}, true, false,
 		},
-		"a heartbeat of long before it": {
+		"earlier heartbeat": {
 			provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", LastHeartbeatAt: instant(5)},
 			false,
 			false,
@@ -249,7 +249,7 @@ func TestPending_activityReports_latestDecidesWhetherItIsUnregistered(t *testing
 		x := mustPending(t, c, 0).Items[0]
 		if known := x.UnregisteredAt.IsZero() && x.UnregisteredBuildID == ""; known != tt.known ||
 			!known && (x.UnregisteredAt != tt.left.UnknownAt || x.UnregisteredBuildID != "b-1") {
-			t.Errorf("%s: %+v", name, x)
+			t.Errorf("%s: got %+v", name, x)
 		}
 	}
 }
@@ -268,19 +268,19 @@ func TestPending_moreTasksThanLimit_areBounded(t *testing.T) {
 	}
 	if got := pendingText(mustPending(t, c,
 		3)); got != "300: activity#150=charge activity#170=charge activity#190=charge" {
-		t.Errorf("three: %s", got)
+		t.Errorf("limit 3: got %s", got)
 	}
 	all := mustPending(t, c, 0)
 	if len(all.Items) != 100 || all.Items[6].ID != 270 || all.Items[7].ID != 2 || all.Items[7].Attempt != 1 ||
 		all.Items[99].ID != 94 {
-		t.Errorf("a hundred: %s", pendingText(all))
+		t.Errorf("limit 100: got %s", pendingText(all))
 	}
 	var field *provider.FieldError
 	if _, err := c.Pending(t.Context(), "one", "", 1001); !errors.As(err, &field) || field.Field != "limit" {
-		t.Errorf("more than a page: %v", err)
+		t.Errorf("limit 1001: got error %v", err)
 	}
 	if _, err := c.Pending(t.Context(), "nobody", "", 1); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("of nobody: %v", err)
+		t.Errorf("unknown instance: got error %v", err)
 	}
 }
 
@@ -308,7 +308,7 @@ func TestPending_tooManyRetryRecords_attemptIsUnknown(t *testing.T) {
 	got := mustPending(t, c, 0)
 	if pendingText(got) != "2: activity#2=charge activity#20004=last" || got.Items[0].Attempt != 1 ||
 		got.Items[1].Attempt != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -318,10 +318,10 @@ func TestPending_corruptHistory_returnsErrCorrupt(t *testing.T) {
 	mustStart(t, c, "one")
 	p.Damage("x1", fmt.Errorf("h#3: %w", provider.ErrCorrupt))
 	if _, err := c.Pending(t.Context(), "one", "", 0); !errors.Is(err, provider.ErrCorrupt) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusPending {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("got %+v, error %v", s, err)
 	}
 }
 
@@ -337,36 +337,36 @@ func TestPending_queueWithoutWorker_reportsNoWorker(t *testing.T) {
 		retry  time.Duration // the time until the next attempt
 		missed bool
 	}{
-		"never heard of": {
+		"no worker report": {
 			since: 5 * time.Minute, seen: map[string]time.Time{"other": began}, missed: true,
 		},
-		"heard of before": {
+		"worker report before the activity": {
 			since: 5 * time.Minute, seen: map[string]time.Time{"payments": ago(3 * time.Hour)}, missed: true,
 		},
-		"heard of eleven minutes ago": {
+		"worker report of eleven minutes ago": {
 			since: time.Hour, seen: map[string]time.Time{"payments": ago(11 * time.Minute)}, missed: true,
 		},
-		"heard of nine minutes ago": {
+		"worker report of nine minutes ago": {
 			since: time.Hour, seen: map[string]time.Time{"payments": ago(9 * time.Minute)},
 		},
 		"just sent": {since: 50 * time.Second, seen: map[string]time.Time{}},
-		"has told of progress": {
+		"heartbeat": {
 			since: time.Hour, seen: map[string]time.Time{},
 			left: provider.ActivityRecord{LastHeartbeatAt: ago(30 * time.Second)},
 		},
-		"has told of progress an hour ago": {
+		"heartbeat an hour ago": {
 			since: 2 * time.Hour, seen: map[string]time.Time{},
 			left: provider.ActivityRecord{LastHeartbeatAt: ago(time.Hour)}, missed: true,
 		},
-		"no build of its worker has it": {
+		"activity is not registered": {
 			since: time.Hour, seen: map[string]time.Time{},
 			left: provider.ActivityRecord{UnknownAt: ago(time.Minute), UnknownBuild: "b"},
 		},
-		"its next try is to come": {since: time.Hour, seen: map[string]time.Time{}, retry: time.Minute},
-		"its next try was due a while ago": {
+		"next attempt is not due": {since: time.Hour, seen: map[string]time.Time{}, retry: time.Minute},
+		"next attempt was due five minutes ago": {
 			since: time.Hour, seen: map[string]time.Time{}, retry: -5 * time.Minute, missed: true,
 		},
-		"its next try was due a moment ago": {since: time.Hour, seen: map[string]time.Time{}, retry: -5 * time.Second},
+		"next attempt has just become due": {since: time.Hour, seen: map[string]time.Time{}, retry: -5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -387,7 +387,7 @@ func TestPending_queueWithoutWorker_reportsNoWorker(t *testing.T) {
 			}
 			got := mustPending(t, c, 0)
 			if x := got.Items[0]; x.NoWorker != tt.missed || x.NoWorker && !x.WorkerSeenAt.Equal(tt.seen["payments"]) {
-				t.Errorf("%+v, want it missed: %v", x, tt.missed)
+				t.Errorf("got %+v, want NoWorker %v", x, tt.missed)
 			}
 		})
 	}

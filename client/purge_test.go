@@ -20,21 +20,21 @@ func TestPurge_endedOrForced_deletesInstance(t *testing.T) {
 	}
 	p.Append("over", completed("1"))
 	if err := c.Purge(t.Context(), "one"); !errors.Is(err, client.ErrNotEnded) {
-		t.Errorf("one that runs: %v", err)
+		t.Errorf("running instance: got error %v", err)
 	}
 	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status.Terminal() {
-		t.Errorf("refused, it is %s, %v", s.Status, err)
+		t.Errorf("after a rejected purge: got status %s, error %v", s.Status, err)
 	}
 	for id, opts := range map[string][]client.PurgeOption{"over": nil, "one": {client.Force()}} {
 		if err := c.Purge(t.Context(), id, opts...); err != nil {
-			t.Errorf("%s: %v", id, err)
+			t.Errorf("%s: got error %v", id, err)
 		}
 		if err := c.Purge(t.Context(), id, opts...); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("%s, purged: %v", id, err)
+			t.Errorf("%s, second purge: got error %v", id, err)
 		}
 	}
 	if f, ok := errors.AsType[*provider.FieldError](c.Purge(t.Context(), "a\n")); !ok || f.Field != "instanceId" {
-		t.Errorf("a bad id: %v", f)
+		t.Errorf("invalid ID: got %v", f)
 	}
 }
 
@@ -57,19 +57,19 @@ func TestStatus_instanceIsBeingPurged_isDeleting(t *testing.T) {
 	} {
 		if s, err := read(t.Context(), "one"); err != nil || s.Status != client.StatusDeleting || s.Output != nil ||
 			s.Failure != nil {
-			t.Errorf("%s: %+v, %v", name, s, err)
+			t.Errorf("%s: got %+v, error %v", name, s, err)
 		} else if _, err := client.Result[int](s); err == nil || !strings.Contains(err.Error(), "is being purged") {
-			t.Errorf("%s: its result: %v", name, err)
+			t.Errorf("%s: Result: %v", name, err)
 		}
 	}
 	if err := c.RaiseEvent(t.Context(), "one", "e", nil); !errors.Is(err, client.ErrEnded) {
-		t.Errorf("an event for it: %v", err)
+		t.Errorf("event for a purged instance: got error %v", err)
 	}
 	if got := ids(t, c.List(t.Context(), client.ListQuery{Status: client.StatusDeleting}),
 		func(s client.Status) string {
 			return s.InstanceID
 		}); got != "" {
-		t.Errorf("listed as the index has it: %s", got)
+		t.Errorf("list by the stale index: got %s", got)
 	}
 }
 
@@ -87,16 +87,16 @@ func TestPurge_ifCreatedAt_deletesOnlyThatIncarnation(t *testing.T) {
 	for _, other := range []time.Time{seen.CreatedAt.Add(-time.Millisecond), seen.CreatedAt.Add(time.Millisecond)} {
 		err := c.Purge(t.Context(), "one", client.IfCreatedAt(other))
 		if !errors.Is(err, client.ErrNotFound) || !strings.Contains(err.Error(), "was created at") {
-			t.Errorf("the life that began at %v, and not at %v: %v", other, seen.CreatedAt, err)
+			t.Errorf("IfCreatedAt(%v) for an instance created at %v: got error %v", other, seen.CreatedAt, err)
 		}
 	}
 	if _, err := c.Status(t.Context(), "one"); err != nil {
-		t.Errorf("it is gone: %v", err)
+		t.Errorf("rejected purge: Status: %v", err)
 	}
 	if err := c.Purge(t.Context(), "one", client.IfCreatedAt(seen.CreatedAt)); err != nil {
-		t.Errorf("the life that was looked at: %v", err)
+		t.Errorf("matching IfCreatedAt: %v", err)
 	}
 	if _, err := c.Status(t.Context(), "one"); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("it is there: %v", err)
+		t.Errorf("after the purge: got %v", err)
 	}
 }

@@ -47,7 +47,7 @@ func wantLeft(t *testing.T, p *fakeprovider.Provider, want ...string) {
 	}
 	slices.Sort(left)
 	if !slices.Equal(left, append([]string{}, want...)) {
-		t.Errorf("left are %q, want %q", left, want)
+		t.Errorf("remaining instances: got %q, want %q", left, want)
 	}
 }
 
@@ -65,9 +65,9 @@ func family(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	startChild(t, c, p, "a", "lives")
 	startChild(t, c, p, "lives", "below")
 	mustStart(t, c, "another's")
-	p.SetParent("another's", history.Parent{InstanceID: "a", ExecutionID: "of another life", EventID: 2})
+	p.SetParent("another's", history.Parent{InstanceID: "a", ExecutionID: "another-execution", EventID: 2})
 	p.Append("a", history.Event{Kind: history.SubOrchestrationScheduled, Time: began, InstanceID: "another's"},
-		history.Event{Kind: history.SubOrchestrationScheduled, Time: began, InstanceID: "never there"},
+		history.Event{Kind: history.SubOrchestrationScheduled, Time: began, InstanceID: "missing"},
 		history.Event{Kind: history.DetachedOrchestrationScheduled, Time: began, InstanceID: "detached"})
 	mustStart(t, c, "detached")
 	endAll(p, "a1xy", "a1x", "a1", "a2", "below", "another's", "detached", "a")
@@ -82,7 +82,7 @@ func TestPurge_withChildren_deletesEndedDescendants(t *testing.T) {
 	}
 	wantLeft(t, p, "another's", "below", "detached", "lives")
 	if err := c.Purge(t.Context(), "a", client.WithChildren()); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("again: %v", err)
+		t.Errorf("second purge: got error %v", err)
 	}
 }
 
@@ -92,15 +92,15 @@ func TestPurge_withChildrenOfRunningInstanceOrForce_isRejected(t *testing.T) {
 	p.Append("a1", history.Event{Kind: history.TurnStarted, Time: began}) // the instance a1 runs
 	all := []string{"a", "a1", "a1x", "a1xy", "a2", "another's", "below", "detached", "lives"}
 	if err := c.Purge(t.Context(), "a1", client.WithChildren()); !errors.Is(err, client.ErrNotEnded) {
-		t.Errorf("one that is not over: %v", err)
+		t.Errorf("running instance: got error %v", err)
 	}
 	if f, ok := errors.AsType[*provider.FieldError](c.Purge(t.Context(), "a", client.WithChildren(),
 		client.Force())); !ok || f.Field != "withChildren" {
-		t.Errorf("with force: %v", f)
+		t.Errorf("Force: got %v", f)
 	}
 	if err := c.Purge(t.Context(), "a", client.WithChildren(), client.IfCreatedAt(began.Add(1))); !errors.Is(err,
 		client.ErrNotFound) {
-		t.Errorf("another life: %v", err)
+		t.Errorf("another incarnation: got error %v", err)
 	}
 	wantLeft(t, p, all...)
 	if err := c.Purge(t.Context(), "a", client.WithChildren(), client.IfCreatedAt(began)); err != nil {
@@ -138,12 +138,12 @@ func (m *failingHub) call(f func() error) error {
 		time.Sleep(m.takes)
 	}
 	if fails && !m.done {
-		return errGone
+		return errReset
 	}
 	if err := f(); !fails {
 		return err
 	}
-	return errGone
+	return errReset
 }
 
 func (m *failingHub) ReadInstance(ctx context.Context, id string) (in provider.Instance, err error) {
@@ -166,16 +166,16 @@ func TestPurge_withChildrenAndAnyCallFails_repetitionDeletesTheRest(t *testing.T
 			err := c.Purge(t.Context(), "a", client.WithChildren())
 			if err == nil {
 				if m.n >= n {
-					t.Errorf("call %d failed, and nobody said so", n)
+					t.Errorf("call %d failed, but Purge returned no error", n)
 				}
 				break
 			}
-			if !errors.Is(err, errGone) {
+			if !errors.Is(err, errReset) {
 				t.Fatal(err)
 			}
 			if err := c.Purge(t.Context(), "a", client.WithChildren()); err != nil &&
 				!errors.Is(err, client.ErrNotFound) {
-				t.Errorf("call %d, repeated: %v", n, err)
+				t.Errorf("retry after a failure of call %d: got error %v", n, err)
 			}
 			wantLeft(t, p, "another's", "below", "detached", "lives")
 		}
@@ -204,7 +204,7 @@ func TestPurge_withThousandChildren_isConcurrentUpToTheLimit(t *testing.T) {
 		}
 		wantLeft(t, p)
 		if m.most != 17 { // 16 concurrent deletions, and the caller
-			t.Errorf("%d calls at once", m.most)
+			t.Errorf("got %d concurrent calls, want 17", m.most)
 		}
 	})
 }
@@ -219,10 +219,10 @@ func TestPurge_withChildrenAndCorruptHistory_returnsErrCorrupt(t *testing.T) {
 	p.Damage(in.ExecutionID, fmt.Errorf("h#1: %w", provider.ErrCorrupt))
 	if err := c.Purge(t.Context(), "a", client.WithChildren()); !errors.Is(err, provider.ErrCorrupt) ||
 		!strings.Contains(err.Error(), `"a1x"`) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 	if _, err := p.ReadInstance(t.Context(), "a"); err != nil {
-		t.Errorf("it is gone, and what is below it cannot be found: %v", err)
+		t.Errorf("the parent was deleted before its children were found: %v", err)
 	}
 	if err := c.Purge(t.Context(), "a1x"); err != nil {
 		t.Fatal(err)

@@ -23,10 +23,10 @@ func TestRaiseEvent_withOrWithoutEventID_sendsMessage(t *testing.T) {
 	sent := p.Sent()
 	if len(sent) != 3 || sent[0].Kind != provider.MessageEventRaised || sent[0].Name != "approved" ||
 		sent[0].EventID != "e-1" || string(sent[0].Data) != `{"n":1}` {
-		t.Fatalf("sent %+v", sent)
+		t.Fatalf("got messages %+v", sent)
 	}
 	if sent[1].EventID == "" || sent[1].EventID == sent[2].EventID {
-		t.Errorf("two events without ids are %q and %q", sent[1].EventID, sent[2].EventID)
+		t.Errorf("events without IDs: got IDs %q and %q", sent[1].EventID, sent[2].EventID)
 	}
 }
 
@@ -52,22 +52,22 @@ func TestRaiseEventAndTerminate_invalidRequest_isRejected(t *testing.T) {
 		"message":    c.Terminate(t.Context(), "one", long(1025)),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != strings.TrimSpace(field) {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: got error %v", field, err)
 		}
 	}
 	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](raise("one", "e", long(200<<10))); !ok ||
 		large.Name != "data" {
-		t.Errorf("too much data: %v", large)
+		t.Errorf("too large data: got %v", large)
 	}
 	for want, ids := range map[error]string{client.ErrNotFound: "nobody", client.ErrEnded: "over"} {
 		if err := raise(ids, "e", nil); !errors.Is(err, want) {
-			t.Errorf("raise for %s: %v", ids, err)
+			t.Errorf("raise for %s: got error %v", ids, err)
 		}
 		if err := c.Terminate(t.Context(), ids, ""); !errors.Is(err, want) {
-			t.Errorf("terminate %s: %v", ids, err)
+			t.Errorf("terminate %s: got error %v", ids, err)
 		}
 	}
 	if sent := p.Sent(); len(sent) > 0 {
-		t.Errorf("sent %+v", sent)
+		t.Errorf("got messages %+v, want none", sent)
 	}
 }

@@ -24,11 +24,11 @@ func TestStatus_missingInstance_returnsErrNotFound(t *testing.T) {
 	c, _ := setup(t)
 	if _, err := c.Status(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) ||
 		!errors.Is(err, provider.ErrNotFound) {
-		t.Errorf("Status: %v", err)
+		t.Errorf("Status: got error %v", err)
 	}
 	var field *provider.FieldError
 	if _, err := c.Status(t.Context(), "a\x00"); !errors.As(err, &field) || field.Field != "instanceId" {
-		t.Errorf("Status of a bad id: %v", err)
+		t.Errorf("Status of an invalid ID: got error %v", err)
 	}
 }
 
@@ -36,16 +36,16 @@ func TestStatus_child_hasItsParent(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
-	parent := history.Parent{InstanceID: "its parent", ExecutionID: "x9", EventID: 4}
+	parent := history.Parent{InstanceID: "parent", ExecutionID: "x9", EventID: 4}
 	p.SetParent("one", parent)
 	s, err := c.Status(t.Context(), "one")
 	if err != nil || s.Parent == nil || *s.Parent != parent {
-		t.Errorf("status %+v, %v", s, err)
+		t.Errorf("Status: got %+v, error %v", s, err)
 	}
 	b, err := json.Marshal(s)
-	if want := `"parent":{"instanceId":"its parent","executionId":"x9","eventId":4}`; err != nil ||
+	if want := `"parent":{"instanceId":"parent","executionId":"x9","eventId":4}`; err != nil ||
 		!strings.Contains(string(b), want) {
-		t.Errorf("%s, %v", b, err)
+		t.Errorf("got %s, error %v", b, err)
 	}
 }
 
@@ -62,25 +62,25 @@ func TestResult_completedInstance_returnsOutput(t *testing.T) {
 		return s
 	}
 	if _, err := client.Result[int](status()); err == nil {
-		t.Error("a result of an instance that is not over")
+		t.Error("Result of a running instance: got no error")
 	}
 	if _, err := client.Result[int](client.Status{}); err == nil ||
 		!strings.Contains(err.Error(), "check the error that was returned with it") {
-		t.Errorf("the result of no instance: %v", err)
+		t.Errorf("Result of an empty status: got error %v", err)
 	}
 	p.Append("one", completed("7"))
 	if n, err := client.Result[int](status()); n != 7 || err != nil {
-		t.Errorf("Result = %d, %v", n, err)
+		t.Errorf("Result: got %d, error %v, want 7", n, err)
 	}
 	if _, err := client.Result[[]string](status()); err == nil {
-		t.Error("7 is a []string")
+		t.Error("Result[[]string] of 7: got no error")
 	}
 	for s, err := range c.List(t.Context(), client.ListQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := client.Result[int](s); err == nil {
-			t.Error("a list knows a result")
+			t.Error("Result of a list entry: got no error")
 		}
 	}
 }
@@ -96,16 +96,16 @@ func TestResult_failedInstance_returnsOrchestrationError(t *testing.T) {
 	}})
 	s, err := c.Wait(t.Context(), "one")
 	if err != nil || s.Status != client.StatusFailed {
-		t.Fatalf("Wait = %+v, %v", s, err)
+		t.Fatalf("Wait: got %+v, error %v", s, err)
 	}
 	_, err = client.Result[string](s)
 	var failed *client.OrchestrationError
 	if !errors.As(err, &failed) || failed.InstanceID != "one" || failed.Failure.Type != "OrderError" {
-		t.Errorf("Result: %v", err)
+		t.Errorf("Result: got error %v", err)
 	}
 	var timeout *perdure.TimeoutError
 	if !errors.As(err, &timeout) || timeout.Message != "warehouse" || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Result: %v is no timeout", err)
+		t.Errorf("Result: got %v, want a timeout error", err)
 	}
 	if want := `orchestration "hello" (instance "one"): OrderError: no stock`; err.Error() != want {
 		t.Errorf("got %s\nwant %s", err, want)
@@ -131,11 +131,11 @@ func TestHistory_afterEvent_returnsLaterEvents(t *testing.T) {
 	p.Append("one", history.Event{Kind: history.TurnStarted}, completed("1"))
 	event := func(e history.Event) string { return strconv.FormatInt(e.ID, 10) }
 	if got := ids(t, c.History(t.Context(), "one"), event); got != "1 2 3 " {
-		t.Errorf("all: %s", got)
+		t.Errorf("all: got %s", got)
 	}
 	if got := ids(t, c.History(t.Context(), "one", client.WithExecutionID("x1"), client.AfterEvent(2)),
 		event); got != "3 " {
-		t.Errorf("after 2: %s", got)
+		t.Errorf("after 2: got %s", got)
 	}
 }
 
@@ -162,17 +162,17 @@ func TestExecutions_continuedInstance_areListedNewestFirst(t *testing.T) {
 		return fmt.Sprintf("%s:%d@%s", x.ExecutionID, x.Number, x.StartedAt.Sub(began))
 	}
 	if got := ids(t, c.Executions(t.Context(), "one"), execution); got != "x3:3@2h0m0s x2:2@1h0m0s x1:1@0s " {
-		t.Errorf("executions %s", got)
+		t.Errorf("got executions %s", got)
 	}
 	for x := range c.Executions(t.Context(), "one") {
 		if x.Number != 3 {
-			t.Errorf("went on to %d", x.Number)
+			t.Errorf("got execution %d, want 3", x.Number)
 		}
 		break
 	}
 	s, err := c.Status(t.Context(), "one")
 	if err != nil || s.ExecutionID != "x3" || s.ExecutionNumber != 3 {
-		t.Errorf("status %+v, %v", s, err)
+		t.Errorf("got status %+v, error %v", s, err)
 	}
 }
 
@@ -198,12 +198,12 @@ func TestExecutionsPage_limitAndCursor_returnPages(t *testing.T) {
 		"then ":          page(2, "x1"),
 	} {
 		if got != want {
-			t.Errorf("page %q, want %q", got, want)
+			t.Errorf("got page %q, want %q", got, want)
 		}
 	}
 	p.Append("one", history.Event{Kind: history.OrchestrationContinuedAsNew})
 	if got := page(1, "x3"); got != "x2 then x2" {
-		t.Errorf("with a new execution, after x3 comes %q", got)
+		t.Errorf("page after x3 with a new execution: got %q", got)
 	}
 }
 
@@ -225,15 +225,15 @@ func TestExecutionsPage_invalidArgument_isRejected(t *testing.T) {
 		"unknown instance": {"nobody", 0, "", func(err error) bool {
 			return errors.Is(err, client.ErrNotFound)
 		}},
-		"bad id":                      {"", 0, "", field("instanceId")},
-		"negative limit":              {"one", -1, "", field("limit")},
-		"huge limit":                  {"one", 1001, "", field("limit")},
-		"a cursor of nowhere":         {"one", 0, "nowhere", field("cursor")},
-		"a cursor of another's list ": {"one", 0, "x4", field("cursor")},
+		"bad id":                 {"", 0, "", field("instanceId")},
+		"negative limit":         {"one", -1, "", field("limit")},
+		"huge limit":             {"one", 1001, "", field("limit")},
+		"invalid cursor":         {"one", 0, "nowhere", field("cursor")},
+		"cursor of another list": {"one", 0, "x4", field("cursor")},
 	} {
 		if page, err := c.ExecutionsPage(t.Context(), tt.id,
 			client.Paging{Limit: tt.limit, Cursor: tt.cursor}); !tt.is(err) {
-			t.Errorf("%s: %+v, %v", name, page, err)
+			t.Errorf("%s: got %+v, error %v", name, page, err)
 		}
 	}
 }
@@ -248,7 +248,7 @@ func TestHistory_pastExecution_returnsItsEvents(t *testing.T) {
 		"":   "OrchestrationStarted ",
 	} {
 		if got := ids(t, c.History(t.Context(), "one", client.WithExecutionID(execution)), event); got != want {
-			t.Errorf("%q: %s", execution, got)
+			t.Errorf("%q: got %s", execution, got)
 		}
 	}
 }
@@ -267,24 +267,24 @@ func TestHistory_invalidArgument_isRejected(t *testing.T) {
 		"unknown instance": {"nobody", client.AfterEvent(0), func(err error) bool {
 			return errors.Is(err, client.ErrNotFound)
 		}},
-		"another's execution": {"one", client.WithExecutionID("x2"), func(err error) bool {
+		"execution of another instance": {"one", client.WithExecutionID("x2"), func(err error) bool {
 			return errors.Is(err, client.ErrNotFound)
 		}},
-		"a huge execution id": {"one", client.WithExecutionID(strings.Repeat("x", 65)), func(err error) bool {
+		"too long execution ID": {"one", client.WithExecutionID(strings.Repeat("x", 65)), func(err error) bool {
 			return errors.As(err, &field) && field.Field == "execution"
 		}},
-		"after a negative number": {"one", client.AfterEvent(-1), func(err error) bool {
+		"negative event number": {"one", client.AfterEvent(-1), func(err error) bool {
 			return errors.As(err, &field) && field.Field == "after"
 		}},
 	} {
 		seen := 0
 		for e, err := range c.History(t.Context(), tt.id, tt.opt) {
 			if seen++; !tt.is(err) {
-				t.Errorf("%s: %v, %v", name, e, err)
+				t.Errorf("%s: got %v, error %v", name, e, err)
 			}
 		}
 		if seen != 1 {
-			t.Errorf("%s: %d events and errors", name, seen)
+			t.Errorf("%s: got %d events and errors, want 1", name, seen)
 		}
 	}
 }
@@ -308,15 +308,15 @@ func TestList_severalPages_returnsAllInstances(t *testing.T) {
 	seen := map[string]bool{}
 	for s, err := range client.New(pagesOfTen{p}).List(t.Context(), client.ListQuery{}) {
 		if err != nil || seen[s.InstanceID] {
-			t.Fatalf("%s twice, %v", s.InstanceID, err)
+			t.Fatalf("instance %s: listed twice or error %v", s.InstanceID, err)
 		}
 		seen[s.InstanceID] = true
 	}
 	if len(seen) != 25 {
-		t.Errorf("%d of 25", len(seen))
+		t.Errorf("got %d instances, want 25", len(seen))
 	}
 	if got := ids(t, c.List(t.Context(), client.ListQuery{Status: client.StatusCompleted}), id); got != "i07 " {
-		t.Errorf("completed: %s", got)
+		t.Errorf("completed: got %s", got)
 	}
 }
 
@@ -328,7 +328,7 @@ func TestListPage_invalidArgument_isRejected(t *testing.T) {
 	}
 	page, err := c.ListPage(t.Context(), client.ListQuery{}, client.Paging{Limit: 1})
 	if err != nil || page.NextCursor == "" {
-		t.Fatalf("first page: %+v, %v", page, err)
+		t.Fatalf("first page: got %+v, error %v", page, err)
 	}
 	for want, tt := range map[string]struct {
 		q client.ListQuery
@@ -340,14 +340,14 @@ func TestListPage_invalidArgument_isRejected(t *testing.T) {
 	} {
 		var field *provider.FieldError
 		if _, err := c.ListPage(t.Context(), tt.q, tt.p); !errors.As(err, &field) || field.Field != want {
-			t.Errorf("%+v: %v", tt, err)
+			t.Errorf("%+v: got error %v", tt, err)
 		}
 	}
 	down := errors.New("down")
 	p.FailWith(down)
 	for _, err := range c.List(t.Context(), client.ListQuery{}) {
 		if !errors.Is(err, down) {
-			t.Errorf("List: %v", err)
+			t.Errorf("List: got error %v", err)
 		}
 	}
 }

@@ -28,20 +28,20 @@ func TestRestart_continuedInstance_usesInputOfLastExecution(t *testing.T) {
 
 	id, err := c.Restart(t.Context(), "one")
 	if err != nil || !strings.HasPrefix(id, "one.restart-") {
-		t.Fatalf("Restart = %q, %v", id, err)
+		t.Fatalf("Restart: got %q, error %v", id, err)
 	}
 	s, err := c.Status(t.Context(), id)
 	if err != nil || s.Orchestration != "hello" || s.Version != "1.0.0" || s.Tags["team"] != "a" ||
 		s.Status != client.StatusPending || s.ExecutionNumber != 1 {
-		t.Errorf("the new one: %+v, %v", s, err)
+		t.Errorf("new instance: got %+v, error %v", s, err)
 	}
 	for e, err := range c.History(t.Context(), id) {
 		if err != nil || string(e.Input) != "2" {
-			t.Errorf("began with %s, %v", e.Input, err)
+			t.Errorf("input: got %s, error %v", e.Input, err)
 		}
 	}
 	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusFailed {
-		t.Errorf("the old one: %+v, %v", s, err)
+		t.Errorf("original instance: got %+v, error %v", s, err)
 	}
 }
 
@@ -62,19 +62,19 @@ func TestRestart_repeatedCall_startsOneInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := c.Restart(t.Context(), "one"); err != nil || again != first {
-		t.Errorf("again: %q instead of %q, %v", again, first, err)
+		t.Errorf("second restart: got %q, want %q, error %v", again, first, err)
 	}
 	over(first)
 	second, err := c.Restart(t.Context(), first)
 	if err != nil || second == first || strings.Count(second, ".restart-") != 1 {
-		t.Errorf("of a restarted one: %q, %v", second, err)
+		t.Errorf("restart of the new instance: got %q, error %v", second, err)
 	}
 	if other, err := c.Restart(t.Context(), "one", client.WithInstanceID("other"),
 		client.WithVersion("1.0.0")); err != nil || other != "other" {
-		t.Errorf("under another id: %q, %v", other, err)
+		t.Errorf("WithInstanceID: got %q, error %v", other, err)
 	}
 	if s, err := c.Status(t.Context(), "other"); err != nil || s.Version != "1.0.0" {
-		t.Errorf("another version: %+v, %v", s, err)
+		t.Errorf("WithVersion: got %+v, error %v", s, err)
 	}
 
 	long := strings.Repeat("i", client.MaxInstanceIDBytes)
@@ -83,7 +83,7 @@ func TestRestart_repeatedCall_startsOneInstance(t *testing.T) {
 	}
 	over(long)
 	if id, err := c.Restart(t.Context(), long); err != nil || id == "" || len(id) > 64 {
-		t.Errorf("of the longest id: %q, %v", id, err)
+		t.Errorf("longest ID: got %q, error %v", id, err)
 	}
 }
 
@@ -91,18 +91,18 @@ func TestRestart_missingOrRunningInstance_isRejected(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	if _, err := c.Restart(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("of nobody: %v", err)
+		t.Errorf("unknown instance: got error %v", err)
 	}
 	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("one")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Restart(t.Context(), "one"); !errors.Is(err, client.ErrNotEnded) ||
 		!strings.Contains(err.Error(), `"one" is Pending`) {
-		t.Errorf("of one that is not over: %v", err)
+		t.Errorf("pending instance: got error %v", err)
 	}
 	p.Append("one", history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1"), Time: began})
 	if _, err := c.Restart(t.Context(), "one", client.WithInstanceID("one")); !errors.Is(err, client.ErrAlreadyExists) {
-		t.Errorf("under the same id: %v", err)
+		t.Errorf("WithInstanceID with the same ID: got error %v", err)
 	}
 }
 
@@ -133,9 +133,9 @@ func TestRestart_scheduleOrEntity_isRefused(t *testing.T) {
 			field, refused := errors.AsType[*provider.FieldError](err)
 			switch {
 			case refused != (c.fix != ""), refused && !strings.Contains(field.Problem, c.fix):
-				t.Errorf("%s of %s: %v, want the fix %q", c.id, c.name, err, c.fix)
+				t.Errorf("%s of %s: got error %v, want the fix %q", c.id, c.name, err, c.fix)
 			case !refused && ended && err != nil:
-				t.Errorf("%s of %s: %v", c.id, c.name, err)
+				t.Errorf("%s of %s: got error %v", c.id, c.name, err)
 			}
 		}
 	}

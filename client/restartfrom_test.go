@@ -36,8 +36,8 @@ func (h torn) ReadHistory(
 func TestRestart_fromEventOfIncompleteHistory_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]func(*history.Event) bool{
-		"its first part is gone": func(e *history.Event) bool { return e.ID < 3 },
-		"its end is gone":        func(e *history.Event) bool { return e.ID > 4 },
+		"first segment is missing": func(e *history.Event) bool { return e.ID < 3 },
+		"last segment is missing":  func(e *history.Event) bool { return e.ID > 4 },
 	} {
 		c, p := setup(t)
 		if _, err := c.Start(t.Context(), "hello", 1, client.WithInstanceID("one"),
@@ -51,10 +51,10 @@ func TestRestart_fromEventOfIncompleteHistory_returnsErrNotFound(t *testing.T) {
 		}
 		left := client.New(torn{p, gone})
 		if id, err := left.Restart(t.Context(), "one", client.FromEvent(3)); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("%s: restarted as %q, %v", name, id, err)
+			t.Errorf("%s: got new instance %q, error %v", name, id, err)
 		}
 		if id, err := c.Restart(t.Context(), "one", client.FromEvent(3)); err != nil || id == "" {
-			t.Errorf("whole: %q, %v", id, err)
+			t.Errorf("undamaged history: got %q, error %v", id, err)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestStart_allOptions_areInStatusAndHistory(t *testing.T) {
 	id, err := c.Start(t.Context(), "hello", map[string]int{"n": 1}, client.WithInstanceID("h/1#ü"),
 		client.WithVersion("1.0.0"), client.WithTags(tags))
 	if err != nil || id != "h/1#ü" {
-		t.Fatalf("Start = %q, %v", id, err)
+		t.Fatalf("Start: got %q, error %v", id, err)
 	}
 	s, err := c.Status(t.Context(), id)
 	if err != nil {
@@ -39,11 +39,11 @@ func TestStart_allOptions_areInStatusAndHistory(t *testing.T) {
 	}
 	if s.Orchestration != "hello" || s.Version != "1.0.0" || s.Status != client.StatusPending ||
 		s.Tags["team"] != "a" || !s.CreatedAt.Equal(began) {
-		t.Errorf("Status = %+v", s)
+		t.Errorf("Status: got %+v", s)
 	}
 	for e, err := range p.ReadHistory(t.Context(), s.InstanceID, s.ExecutionID, 0) {
 		if err != nil || string(e.Input) != `{"n":1}` {
-			t.Errorf("started with %s, %v", e.Input, err)
+			t.Errorf("input: got %s, error %v", e.Input, err)
 		}
 	}
 }
@@ -57,11 +57,11 @@ func TestStart_noInstanceID_generatesULID(t *testing.T) {
 	}
 	second, err := c.Start(t.Context(), "hello", nil)
 	if err != nil || first == second {
-		t.Fatalf("two starts: %q and %q, %v", first, second, err)
+		t.Fatalf("two starts: got IDs %q and %q, error %v", first, second, err)
 	}
 	u, err := ulid.ParseStrict(first)
 	if err != nil || !ulid.Time(u.Time()).Equal(began) {
-		t.Errorf("%q is no ULID of the clock's time: %v", first, err)
+		t.Errorf("ID %q: want a ULID with the time of the clock, got error %v", first, err)
 	}
 }
 
@@ -79,19 +79,19 @@ func TestStart_repeatedIdempotencyKey_startsOneInstance(t *testing.T) {
 	key := client.WithIdempotencyKey("k")
 	first := start("hello", key)
 	if again := start("hello", key); again != first {
-		t.Errorf("repeated: %q, then %q", first, again)
+		t.Errorf("repeated start: got %q, then %q", first, again)
 	}
 	if other := start("hello", client.WithIdempotencyKey("l")); other == first {
-		t.Error("another key is the same start")
+		t.Error("start with another key: got the same instance")
 	}
 	if other := start("bye", key); other == first {
-		t.Error("another orchestration is the same start")
+		t.Error("start of another orchestration: got the same instance")
 	}
 	start("hello", key, client.WithInstanceID("mine"))
 	start("hello", key, client.WithInstanceID("mine"))
 	if _, err := c.Start(t.Context(), "bye", nil, key, client.WithInstanceID("mine")); !errors.Is(err,
 		client.ErrAlreadyExists) {
-		t.Errorf("the key of another orchestration took its instance: %v", err)
+		t.Errorf("same key for another orchestration: got error %v", err)
 	}
 }
 
@@ -144,10 +144,10 @@ func TestStart_invalidField_isRejected(t *testing.T) {
 			_, err := c.Start(t.Context(), tt.orchestration, tt.input, opts...)
 			var field *provider.FieldError
 			if !errors.As(err, &field) || field.Field != tt.field {
-				t.Errorf("error %v, want one of field %s", err, tt.field)
+				t.Errorf("got error %v, want a FieldError for %s", err, tt.field)
 			}
 			if page, err := p.ListInstances(t.Context(), provider.ListQuery{}); err != nil || len(page.Instances) != 0 {
-				t.Errorf("started %v, %v", page.Instances, err)
+				t.Errorf("got instances %v, error %v, want none", page.Instances, err)
 			}
 		})
 	}
@@ -189,15 +189,15 @@ func TestStart_delay_setsTheStartTime(t *testing.T) {
 			}
 			s, err := c.Status(t.Context(), id)
 			if err != nil || !s.StartAt.Equal(want) {
-				t.Errorf("starts at %s, %v; want %s", s.StartAt, err, want)
+				t.Errorf("got start time %s, error %v; want %s", s.StartAt, err, want)
 			}
 			b, err := json.Marshal(s)
 			if err != nil || strings.Contains(string(b), "startAt") != (delay > 0) {
-				t.Errorf("%s, %v", b, err)
+				t.Errorf("got %s, error %v", b, err)
 			}
 			for e, err := range p.ReadHistory(t.Context(), id, s.ExecutionID, 0) {
 				if err != nil || (e.StartAt != nil) != (delay > 0) {
-					t.Errorf("started with %v, %v", e.StartAt, err)
+					t.Errorf("got start time %v in the history, error %v", e.StartAt, err)
 				}
 			}
 		})
@@ -209,12 +209,12 @@ func TestStart_inputOverTheLimit_isRejected(t *testing.T) {
 	c, _ := setup(t)
 	input := func(bytes int) string { return strings.Repeat("x", bytes-len(`""`)) }
 	if _, err := c.Start(t.Context(), "hello", input(200<<10)); err != nil {
-		t.Errorf("200 KiB: %v", err)
+		t.Errorf("200 KiB: got error %v", err)
 	}
 	_, err := c.Start(t.Context(), "hello", input(200<<10+1))
 	var large *perdure.PayloadTooLargeError
 	if !errors.As(err, &large) || large.Name != "input" || large.Bytes != 200<<10+1 || large.Limit != 200<<10 {
-		t.Errorf("one byte more: %v", err)
+		t.Errorf("200 KiB and one byte: got error %v", err)
 	}
 }
 
@@ -222,11 +222,11 @@ func TestStart_providerFails_returnsItsError(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	if _, err := c.Start(t.Context(), "nobody", nil); !errors.Is(err, client.ErrUnknownOrchestration) {
-		t.Errorf("unknown name: %v", err)
+		t.Errorf("unknown name: got error %v", err)
 	}
 	if _, err := c.Start(t.Context(), "hello", nil, client.WithVersion("9.9.9")); !errors.Is(err,
 		client.ErrUnknownOrchestration) {
-		t.Errorf("unknown version: %v", err)
+		t.Errorf("unknown version: got error %v", err)
 	}
 	id := client.WithInstanceID("one")
 	if _, err := c.Start(t.Context(), "hello", nil, id); err != nil {
@@ -234,12 +234,12 @@ func TestStart_providerFails_returnsItsError(t *testing.T) {
 	}
 	p.Append("one", history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
 	if _, err := c.Start(t.Context(), "hello", nil, id); !errors.Is(err, client.ErrAlreadyExists) {
-		t.Errorf("an id that is over, again: %v", err)
+		t.Errorf("ID of an ended instance: got error %v", err)
 	}
 	p.FailWith(&provider.Error{Op: "DynamoDB.TransactWriteItems", Retryable: true, Err: errors.New("timed out")})
 	got, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("two"))
 	var failed *provider.Error
 	if !errors.As(err, &failed) || !failed.Retryable || got != "two" {
-		t.Errorf("timed out: %q, %v", got, err)
+		t.Errorf("send timeout: got %q, error %v", got, err)
 	}
 }

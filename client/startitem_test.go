@@ -44,10 +44,10 @@ func TestPrepareStart_interceptor_observesOneStart(t *testing.T) {
 	}
 	if want := (perdure.ClientCall{Operation: "Start", InstanceID: "one", Name: "hello"}); len(calls) != 1 ||
 		calls[0] != want {
-		t.Errorf("interceptors see %+v, want %+v", calls, want)
+		t.Errorf("interceptors: got %+v, want %+v", calls, want)
 	}
 	if string(hub.start.TraceParent) != trace {
-		t.Errorf("it is started with trace %q", hub.start.TraceParent)
+		t.Errorf("got trace parent %q", hub.start.TraceParent)
 	}
 }
 

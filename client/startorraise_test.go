@@ -14,7 +14,7 @@ import (
 
 // raised returns the names and IDs of the sent events, with the start ID of the incarnation that receives them.
 func (h *ending) raised() (all []string) {
-	for _, m := range h.told {
+	for _, m := range h.messages {
 		if m.Kind == provider.MessageEventRaised {
 			all = append(all, m.Name+" "+m.EventID+" "+string(m.Data)+" "+m.StartID)
 		}
@@ -22,7 +22,7 @@ func (h *ending) raised() (all []string) {
 	return all
 }
 
-func (h *ending) life(t *testing.T, id string) string {
+func (h *ending) startID(t *testing.T, id string) string {
 	t.Helper()
 	in, err := h.Provider.ReadInstance(t.Context(), id)
 	if err != nil {
@@ -44,22 +44,22 @@ func TestStartOrRaiseEvent_missingOrExistingInstance_startsOnlyIfMissing(t *test
 		return started
 	}
 	if tell("one", "k1") {
-		t.Error("it says that it has started what was there")
+		t.Error("existing instance: got started")
 	}
 	h.wantCalls(t, "start", "send")
 	h.wantOne(t, "hello")
 	h.calls = nil
 	if !tell("new", "k2") {
-		t.Error("it does not say that it has started it")
+		t.Error("new instance: got not started")
 	}
 	h.wantCalls(t, "start", "send")
 	if !tell("new", "k2") || tell("new", "k3") {
-		t.Error("a repetition is another start, or another key the same")
+		t.Error("got the wrong start for a repeated key or for another key")
 	}
-	one, other := h.life(t, "one"), h.life(t, "new")
+	one, other := h.startID(t, "one"), h.startID(t, "new")
 	want := []string{"paid k1 7 " + one, "paid k2 7 " + other, "paid k2 7 " + other, "paid k3 7 " + other}
 	if got := h.raised(); !slices.Equal(got, want) {
-		t.Errorf("raised %q, want %q", got, want)
+		t.Errorf("got events %q, want %q", got, want)
 	}
 }
 
@@ -70,40 +70,40 @@ func TestStartOrRaiseEvent_endedInstance_isStartedAgainOnlyWithReplace(t *testin
 	for _, opts := range [][]client.StartOption{nil, {client.IfExists(client.UseExisting)}} {
 		if started, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, append(opts, one)...); started ||
 			!errors.Is(err, client.ErrEnded) {
-			t.Errorf("%v, %v", started, err)
+			t.Errorf("got %v, error %v", started, err)
 		}
 	}
 	h.calls = nil
-	anew := func() (bool, error) {
+	replace := func() (bool, error) {
 		return c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, one, client.IfExists(client.Replace),
 			client.WithIdempotencyKey("k"))
 	}
-	if started, err := anew(); !started || err != nil {
-		t.Errorf("%v, %v", started, err)
+	if started, err := replace(); !started || err != nil {
+		t.Errorf("got %v, error %v", started, err)
 	}
 	h.wantCalls(t, "start", "delete", "start", "send")
-	if got, want := h.raised(), []string{"paid k 7 " + h.life(t, "one")}; !slices.Equal(got, want) {
-		t.Errorf("raised %q, want %q", got, want)
+	if got, want := h.raised(), []string{"paid k 7 " + h.startID(t, "one")}; !slices.Equal(got, want) {
+		t.Errorf("got events %q, want %q", got, want)
 	}
 
 	// A running instance receives the event. A repeated call does not restart an instance that the first call has
 	// started.
 	if started, err := c.StartOrRaiseEvent(t.Context(), "hello", 0, "paid", 8, one,
 		client.IfExists(client.Replace)); started || err != nil {
-		t.Errorf("%v, %v", started, err)
+		t.Errorf("got %v, error %v", started, err)
 	}
 	h.Append("one", completed("1"))
-	if started, err := anew(); !started || !errors.Is(err, client.ErrEnded) {
-		t.Errorf("repeated: %v, %v", started, err)
+	if started, err := replace(); !started || !errors.Is(err, client.ErrEnded) {
+		t.Errorf("repeated call: got %v, error %v", started, err)
 	}
 	if len(h.raised()) != 2 {
-		t.Errorf("raised %q", h.raised())
+		t.Errorf("got events %q, want 2", h.raised())
 	}
 	if err := c.Purge(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := anew(); !errors.Is(err, client.ErrPurged) || len(h.raised()) != 2 {
-		t.Errorf("purged, and repeated: %v, raised %q", err, h.raised())
+	if _, err := replace(); !errors.Is(err, client.ErrPurged) || len(h.raised()) != 2 {
+		t.Errorf("repeated call after a purge: got error %v, events %q", err, h.raised())
 	}
 }
 
@@ -122,18 +122,18 @@ func TestStartOrRaiseEvent_anyCallFails_repetitionRaisesOneEvent(t *testing.T) {
 				}
 				if err := tell(); err == nil {
 					if len(h.calls) >= n {
-						t.Errorf("call %d failed, and nobody said so", n)
+						t.Errorf("call %d failed, but the client returned no error", n)
 					}
 					break
-				} else if !errors.Is(err, errGone) {
+				} else if !errors.Is(err, errReset) {
 					t.Fatal(err)
 				}
 				if err := tell(); err != nil {
 					t.Errorf("%s, call %d: %v", id, n, err)
 				}
-				want := "paid k 7 " + h.life(t, id)
+				want := "paid k 7 " + h.startID(t, id)
 				if got := slices.Compact(h.raised()); !slices.Equal(got, []string{want}) {
-					t.Errorf("%s, call %d: raised %q, want %q", id, n, got, want)
+					t.Errorf("%s, call %d: got events %q, want %q", id, n, got, want)
 				}
 			}
 		}
@@ -150,18 +150,18 @@ func TestStartOrRaiseEvent_instanceChangesMeanwhile_foundIncarnationReceivesEven
 		started, next  bool // next: the event is for the later incarnation
 		failed         error
 	}{
-		"ends before":              {"start", "end", false, false, client.ErrEnded},
-		"is purged before":         {"start", "purge", true, true, nil},
-		"begins anew before":       {"start", "anew", false, true, nil},
-		"continues before":         {"start", "continue", false, false, nil},
-		"ends in between":          {"send", "end", false, false, nil},
-		"is purged in between":     {"send", "purge", false, false, nil},
-		"begins anew in between":   {"send", "anew", false, false, nil},
-		"continues in between":     {"send", "continue", false, false, nil},
-		"continues, and ends then": {"start", "continue and end", false, false, client.ErrEnded},
+		"ends before":             {"start", "end", false, false, client.ErrEnded},
+		"is purged before":        {"start", "purge", true, true, nil},
+		"is replaced before":      {"start", "replace", false, true, nil},
+		"continues before":        {"start", "continue", false, false, nil},
+		"ends in between":         {"send", "end", false, false, nil},
+		"is purged in between":    {"send", "purge", false, false, nil},
+		"is replaced in between":  {"send", "replace", false, false, nil},
+		"continues in between":    {"send", "continue", false, false, nil},
+		"continues and then ends": {"start", "continue and end", false, false, client.ErrEnded},
 	} {
 		cl, h := occupied(t)
-		was := h.life(t, "one")
+		was := h.startID(t, "one")
 		h.do[c.before] = func() {
 			if strings.HasPrefix(c.change, "continue") {
 				h.Append("one", continued)
@@ -169,27 +169,27 @@ func TestStartOrRaiseEvent_instanceChangesMeanwhile_foundIncarnationReceivesEven
 			if strings.HasSuffix(c.change, "end") {
 				h.Append("one", completed("1"))
 			}
-			if c.change == "purge" || c.change == "anew" {
+			if c.change == "purge" || c.change == "replace" {
 				_ = h.DeleteInstance(t.Context(), "one", true)
 			}
-			if c.change == "anew" {
+			if c.change == "replace" {
 				_, _ = h.Provider.StartOrchestration(t.Context(), provider.Start{
-					InstanceID: "one", StartID: "the other's", Name: "hello",
+					InstanceID: "one", StartID: "other-start", Name: "hello",
 				})
 			}
 		}
 		started, err := cl.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, one)
 		if started != c.started || !errors.Is(err, c.failed) {
-			t.Errorf("%s: %v, %v", name, started, err)
+			t.Errorf("%s: got %v, error %v", name, started, err)
 		}
 		if c.failed != nil {
 			continue
 		}
 		if c.next {
-			was = h.life(t, "one")
+			was = h.startID(t, "one")
 		}
 		if got := h.raised(); len(got) != 1 || !strings.HasSuffix(got[0], " "+was) {
-			t.Errorf("%s: raised %q, want it for %s", name, got, was)
+			t.Errorf("%s: got events %q, want one for %s", name, got, was)
 		}
 	}
 }
@@ -211,17 +211,17 @@ func TestStartOrRaiseEvent_invalidArgument_isRejected(t *testing.T) {
 		"ifExists":       tell("bye", "paid", 7, fresh, client.IfExists("keep")),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != field {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: got error %v", field, err)
 		}
 	}
 	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](tell("bye", "paid", strings.Repeat("x", 200<<10),
 		fresh)); !ok || large.Name != "data" {
-		t.Errorf("too much data: %v", large)
+		t.Errorf("too large data: got %v", large)
 	}
 	if err := tell("nobody", "paid", 7, one); !errors.Is(err, client.ErrUnknownOrchestration) {
-		t.Errorf("nobody knows it: %v", err)
+		t.Errorf("unknown orchestration: got error %v", err)
 	}
-	if len(h.told) > 0 || !slices.Equal(h.calls, []string{"start"}) {
-		t.Errorf("told %v, calls %q", h.told, h.calls)
+	if len(h.messages) > 0 || !slices.Equal(h.calls, []string{"start"}) {
+		t.Errorf("got messages %v, calls %q", h.messages, h.calls)
 	}
 }

@@ -65,13 +65,13 @@ func TestUpdate_slowHandlerAndFailingReads_waitsForResult(t *testing.T) {
 		from := time.Now()
 		got, err := c.Update(t.Context(), "one", "address", "Main St", client.WithUpdateID("u1"))
 		if err != nil || string(got) != `"done"` {
-			t.Errorf("answered %s, %v", got, err)
+			t.Errorf("got result %s, error %v", got, err)
 		}
 		if late := time.Since(from) - time.Hour; late < 0 || late > time.Second {
-			t.Errorf("noticed %s after the answer", late)
+			t.Errorf("result received %s late", late)
 		}
 		if n := sentUpdates(p); n != 1 {
-			t.Errorf("sent %d times", n)
+			t.Errorf("got %d messages, want 1", n)
 		}
 	})
 }
@@ -89,14 +89,14 @@ func TestUpdate_contextEnds_returnsUpdatePending(t *testing.T) {
 		if !told || e.Code != client.UpdatePending || e.UpdateID != "u1" ||
 			e.Status != client.StatusPending && e.Status != client.StatusRunning ||
 			!errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("told %v", err)
+			t.Errorf("got error %v", err)
 		}
 		if got, err := c.Update(t.Context(), "one", "address", nil, client.WithUpdateID("u1")); err != nil ||
 			string(got) != `"done"` {
-			t.Errorf("answered %s, %v", got, err)
+			t.Errorf("got result %s, error %v", got, err)
 		}
 		if n := sentUpdates(p); n != 2 { // the first message may be lost
-			t.Errorf("sent %d times", n)
+			t.Errorf("got %d messages, want 2", n)
 		}
 	})
 }
@@ -116,12 +116,12 @@ func TestUpdate_instanceEndsMeanwhile_returnsResultOrErrEnded(t *testing.T) {
 			defer stop()
 			got, err := c.Update(day, "one", "address", nil, client.WithUpdateID("u1"))
 			if answered && (err != nil || string(got) != `"done"`) || !answered && !errors.Is(err, client.ErrEnded) {
-				t.Errorf("answered=%t: %s, %v", answered, got, err)
+				t.Errorf("answered=%t: got %s, error %v", answered, got, err)
 			}
 			n := sentUpdates(p)
 			if _, err := c.Update(t.Context(), "one", "address", nil); !errors.Is(err, client.ErrEnded) ||
 				sentUpdates(p) != n {
-				t.Errorf("of one that is over: %v", err)
+				t.Errorf("ended instance: got error %v", err)
 			}
 		})
 	}
@@ -130,14 +130,14 @@ func TestUpdate_instanceEndsMeanwhile_returnsResultOrErrEnded(t *testing.T) {
 // A purged instance and a later instance with the same ID do not accept the update.
 func TestUpdate_instanceIsPurgedMeanwhile_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
-	for _, anew := range []bool{false, true} {
+	for _, continued := range []bool{false, true} {
 		updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
 			t.Helper()
 			time.AfterFunc(time.Minute, func() {
 				if err := p.DeleteInstance(context.WithoutCancel(t.Context()), "one", true); err != nil {
 					t.Error(err)
 				}
-				if anew {
+				if continued {
 					mustStart(t, c, "one")
 					answerIn(t, p, 0) // the response is for the update of the next incarnation
 				}
@@ -146,7 +146,7 @@ func TestUpdate_instanceIsPurgedMeanwhile_returnsErrNotFound(t *testing.T) {
 			defer stop()
 			if got, err := c.Update(day, "one", "address", nil, client.WithUpdateID("u1")); !errors.Is(err,
 				client.ErrNotFound) {
-				t.Errorf("anew=%t: %s, %v", anew, got, err)
+				t.Errorf("new execution=%t: got %s, error %v", continued, got, err)
 			}
 		})
 	}
@@ -175,16 +175,16 @@ func TestUpdate_invalidArgument_isRejected(t *testing.T) {
 		} {
 			_, err := c.Update(t.Context(), bad.instance, bad.update, bad.input, client.WithUpdateID(bad.id))
 			if err == nil || !strings.Contains(err.Error(), bad.field) {
-				t.Errorf("%.20s %.20q %.20q: %.200v, want field %s", bad.instance, bad.update, bad.id, err, bad.field)
+				t.Errorf("%.20s %.20q %.20q: got %.200v, want %s", bad.instance, bad.update, bad.id, err, bad.field)
 			}
 		}
 		down := errors.New("denied")
 		p.FailWith(down)
 		if _, err := c.Update(t.Context(), "one", "address", nil); !errors.Is(err, down) {
-			t.Errorf("told %v", err)
+			t.Errorf("got error %v", err)
 		}
 		if n := sentUpdates(p); n != 0 {
-			t.Errorf("sent %d", n)
+			t.Errorf("got %d messages, want none", n)
 		}
 	})
 }
@@ -222,7 +222,7 @@ func TestUpdate_resultIsWrittenBetweenReads_isFound(t *testing.T) {
 		}
 		if got, err := c.Update(t.Context(), "one", "address", nil, client.WithUpdateID("u1")); err != nil ||
 			string(got) != `"done"` {
-			t.Errorf("answered %s, %v", got, err)
+			t.Errorf("got result %s, error %v", got, err)
 		}
 	})
 }

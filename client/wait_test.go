@@ -38,10 +38,10 @@ func TestWait_instanceCompletes_returnsStatus(t *testing.T) {
 		from := time.Now()
 		s, err := c.Wait(t.Context(), "one")
 		if err != nil || s.Status != client.StatusCompleted || string(s.Output) != `{"ref":"a"}` {
-			t.Fatalf("Wait = %+v, %v", s, err)
+			t.Fatalf("Wait: got %+v, error %v", s, err)
 		}
 		if late := time.Since(from) - time.Minute; late > time.Second {
-			t.Errorf("noticed %s after the end", late)
+			t.Errorf("end reported %s late", late)
 		}
 	})
 }
@@ -63,10 +63,10 @@ func TestWait_continueAsNew_waitsForTheInstance(t *testing.T) {
 		s, err := c.Wait(t.Context(), "one")
 		if err != nil || s.Status != client.StatusCompleted || string(s.Output) != `"end"` || s.ExecutionID != "x4" ||
 			s.ExecutionNumber != 4 {
-			t.Errorf("Wait = %+v, %v", s, err)
+			t.Errorf("Wait: got %+v, error %v", s, err)
 		}
 		if took := time.Since(from); took < time.Hour {
-			t.Errorf("over after %s", took)
+			t.Errorf("ended after %s", took)
 		}
 	})
 }
@@ -85,16 +85,16 @@ func TestWait_polling_backsOffWithJitter(t *testing.T) {
 	}))
 	mustStart(t, c, "one")
 	if _, err := c.Wait(t.Context(), "one"); !errors.Is(err, enough) {
-		t.Fatalf("Wait: %v", err)
+		t.Fatalf("Wait: got error %v", err)
 	}
 	for i, pause := range pauses {
 		longest := min(20*time.Millisecond<<i, time.Second)
 		if pause < longest/2 || pause > longest {
-			t.Errorf("pause %d is %s, want %s to %s", i, pause, longest/2, longest)
+			t.Errorf("pause %d: got %s, want %s to %s", i, pause, longest/2, longest)
 		}
 	}
 	if tail := slices.Compact(pauses[6:]); len(tail) == 1 {
-		t.Errorf("no jitter: %v", pauses)
+		t.Errorf("pauses without variation: got %v", pauses)
 	}
 }
 
@@ -109,10 +109,10 @@ func TestWait_contextEnds_returnsLastStatus(t *testing.T) {
 		from := time.Now()
 		s, err := c.Wait(ctx, "one")
 		if !errors.Is(err, context.DeadlineExceeded) || s.InstanceID != "one" || s.Status != client.StatusPending {
-			t.Errorf("Wait = %+v, %v", s, err)
+			t.Errorf("Wait: got %+v, error %v", s, err)
 		}
 		if took := time.Since(from); took != 5*time.Second {
-			t.Errorf("took %s", took)
+			t.Errorf("got duration %s, want 5s", took)
 		}
 	})
 }
@@ -121,11 +121,11 @@ func TestWait_missingInstance_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
 	if _, err := c.Wait(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("Wait: %v", err)
+		t.Errorf("Wait: got error %v", err)
 	}
 	var field *provider.FieldError
 	if _, err := c.Wait(t.Context(), ""); !errors.As(err, &field) || field.Field != "instanceId" {
-		t.Errorf("Wait for no id: %v", err)
+		t.Errorf("Wait with an empty ID: got error %v", err)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestWait_providerImplementsWaiter_usesTheProvider(t *testing.T) {
 	mustStart(t, c, "one")
 	s, err := client.New(waiting{p}).Wait(t.Context(), "one")
 	if err != nil || s.Status != client.StatusCompleted || p.Reads() != 1 {
-		t.Errorf("Wait = %+v, %v after %d reads", s, err, p.Reads())
+		t.Errorf("Wait: got %+v, error %v after %d reads", s, err, p.Reads())
 	}
 }
 
@@ -160,12 +160,12 @@ func TestWaitForStart_firstTurnRuns_returnsStatus(t *testing.T) {
 		s, err := c.WaitForStart(t.Context(), "one")
 		if err != nil || s.Status != client.StatusRunning || time.Since(from) < time.Hour ||
 			time.Since(from) > time.Hour+time.Second {
-			t.Errorf("WaitForStart = %+v, %v, after %v", s, err, time.Since(from))
+			t.Errorf("WaitForStart: got %+v, error %v after %v", s, err, time.Since(from))
 		}
 		p.Append("one", completed(`"out"`))
 		if s, err := c.WaitForStart(t.Context(), "one"); err != nil || s.Status != client.StatusCompleted ||
 			string(s.Output) != `"out"` {
-			t.Errorf("over: %+v, %v", s, err)
+			t.Errorf("ended instance: got %+v, error %v", s, err)
 		}
 	})
 }
@@ -184,7 +184,7 @@ func TestWaitForStart_pausedOrBlockedBeforeFirstTurn_returnsStatus(t *testing.T)
 		p.Append("one", e)
 		if s, err := c.WaitForStart(t.Context(), "one"); err != nil ||
 			s.Status != client.StatusPaused && s.Status != client.StatusBlocked {
-			t.Errorf("%s: %+v, %v", e.Kind, s, err)
+			t.Errorf("%s: got %+v, error %v", e.Kind, s, err)
 		}
 	}
 }
@@ -198,10 +198,10 @@ func TestWaitForStart_contextEnds_returnsLastStatus(t *testing.T) {
 		defer cancel()
 		s, err := c.WaitForStart(ctx, "one")
 		if !errors.Is(err, context.DeadlineExceeded) || s.InstanceID != "one" || s.Status != client.StatusPending {
-			t.Errorf("WaitForStart = %+v, %v", s, err)
+			t.Errorf("WaitForStart: got %+v, error %v", s, err)
 		}
 		if _, err := c.WaitForStart(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("nobody: %v", err)
+			t.Errorf("unknown instance: got error %v", err)
 		}
 	})
 }

@@ -39,29 +39,29 @@ func TestCancellations_waitForCancellation_reportsOutcomeAndTimes(t *testing.T) 
 		left   provider.ActivityRecord
 		want   client.CancelOutcome
 	}{
-		"never began": {
+		"never started": {
 			end: endOf(failed, history.OutcomeNeverStarted, 30), seen: 30, want: client.OutcomeNeverStarted,
 		},
-		"given up": {end: endOf(failed, history.OutcomeAbandoned, 30), seen: 30, want: client.OutcomeAbandoned},
-		"its worker died": {
+		"abandoned": {end: endOf(failed, history.OutcomeAbandoned, 30), seen: 30, want: client.OutcomeAbandoned},
+		"worker was lost": {
 			end: endOf(failed, history.OutcomeWorkerLost, 30), seen: 30, want: client.OutcomeWorkerLost,
 		},
-		"its time is over": {
+		"timed out": {
 			end: endOf(history.Event{Kind: history.ActivityFailed}, "", 0), want: client.OutcomeTimedOut,
 		},
 		"returned": {end: endOf(failed, history.OutcomeReturned, 30), seen: 30, want: client.OutcomeStopped},
-		"a result": {
+		"completed": {
 			end: endOf(history.Event{Kind: history.ActivityCompleted}, history.OutcomeReturned, 30), seen: 30,
 			want: client.OutcomeCompleted,
 		},
-		"not asked for": {
+		"cancellation without a recorded outcome": {
 			end: at(40, history.Event{Kind: history.ActivityFailed}), unsaid: true, want: client.OutcomeStopped,
 		},
-		"seen, and not over": {
+		"cancellation was observed, still running": {
 			end: at(40, history.Event{Kind: history.TurnStarted}), left: provider.ActivityRecord{SeenAt: instant(30)},
 			seen: 30,
 		},
-		"its worker died, and had seen it": {
+		"cancellation was observed, worker was lost": {
 			end: endOf(failed, history.OutcomeWorkerLost, 30), seen: 30,
 			left: provider.ActivityRecord{SeenAt: instant(30)}, want: client.OutcomeWorkerLost,
 		},
@@ -97,7 +97,7 @@ func TestCancellations_waitForCancellation_reportsOutcomeAndTimes(t *testing.T) 
 			}
 			got, err := client.Collect(c.Cancellations(t.Context(), "one", ""))
 			if diff := cmp.Diff([]client.Cancellation{want}, got); err != nil || diff != "" {
-				t.Errorf("%v (-want +got):\n%s", err, diff)
+				t.Errorf("got error %v, mismatch (-want +got):\n%s", err, diff)
 			}
 		})
 	}
@@ -147,7 +147,7 @@ func TestPending_cancelledWithWaitForCancellation_staysUntilItEnds(t *testing.T)
 	charge.ID, charge.Name, charge.CancelledAt, charge.CancelReason = 2, "charge", instant(20), "requested"
 	weigh.ID, weigh.Name = 6, "weigh"
 	if diff := cmp.Diff([]client.PendingItem{charge, ship, weigh, mail}, mustPending(t, c, 0).Items); diff != "" {
-		t.Errorf("before the ends (-want +got):\n%s", diff)
+		t.Errorf("before the activities end: mismatch (-want +got):\n%s", diff)
 	}
 	p.Append("one", // a cancelled child is not retried, and another child does not exist
 		endOf(history.Event{Kind: history.ActivityFailed, SourceEventID: 2, Attempt: 1}, history.OutcomeAbandoned, 30),
@@ -163,13 +163,13 @@ func TestPending_cancelledWithWaitForCancellation_staysUntilItEnds(t *testing.T)
 		}),
 	)
 	if got := pendingText(mustPending(t, c, 0)); got != "2: activity#6=weigh timer#15" {
-		t.Errorf("after the ends: %s", got)
+		t.Errorf("after the activities ended: got %s", got)
 	}
 	// a cancel request that no turn has processed
 	p.Append("one", at(50, history.Event{Kind: history.InputsParked, Inputs: []history.Event{
 		{Kind: history.ActivityCancelRequested, SourceEventID: 6, Reason: "requested", RequestedBy: "client"},
 	}}))
 	if diff := cmp.Diff(weigh, mustPending(t, c, 0).Items[0]); diff != "" {
-		t.Errorf("parked (-want +got):\n%s", diff)
+		t.Errorf("parked: mismatch (-want +got):\n%s", diff)
 	}
 }

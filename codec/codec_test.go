@@ -18,17 +18,17 @@ import (
 
 // memoryKeys wraps keys by storing them.
 type memoryKeys struct {
-	mu            sync.Mutex
-	keys          map[string][]byte
-	made, opened  atomic.Int64
-	generateFails error
+	mu                   sync.Mutex
+	keys                 map[string][]byte
+	generated, unwrapped atomic.Int64
+	generateFails        error
 }
 
 func (v *memoryKeys) GenerateDataKey(context.Context) (key, wrapped []byte, err error) {
 	if v.generateFails != nil {
 		return nil, nil, v.generateFails
 	}
-	v.made.Add(1)
+	v.generated.Add(1)
 	key, wrapped = make([]byte, 32), make([]byte, 180)
 	_, _ = rand.Read(key)
 	_, _ = rand.Read(wrapped)
@@ -42,7 +42,7 @@ func (v *memoryKeys) GenerateDataKey(context.Context) (key, wrapped []byte, err 
 }
 
 func (v *memoryKeys) UnwrapDataKey(_ context.Context, wrapped []byte) ([]byte, error) {
-	v.opened.Add(1)
+	v.unwrapped.Add(1)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	key, ok := v.keys[string(wrapped)]
@@ -58,11 +58,11 @@ func roundTrip(t *testing.T, c perdure.Codec, doc []byte) (data []byte) {
 	t.Helper()
 	data, err := c.Encode(t.Context(), info, doc)
 	if err != nil || data == nil {
-		t.Fatalf("%d bytes, %v", len(data), err)
+		t.Fatalf("got %d bytes, error %v", len(data), err)
 	}
 	got, err := c.Decode(t.Context(), info, data)
 	if err != nil || !bytes.Equal(got, doc) {
-		t.Fatalf("%.40s, %v", got, err)
+		t.Fatalf("got %.40s, error %v", got, err)
 	}
 	return data
 }
@@ -72,14 +72,14 @@ func TestZstd_compressesLargePayloads(t *testing.T) {
 	c := codec.Zstd()
 	doc := []byte(`"` + strings.Repeat("so much of the same ", 1000) + `"`)
 	if data := roundTrip(t, c, doc); len(data) > len(doc)/10 {
-		t.Errorf("%d bytes of %d", len(data), len(doc))
+		t.Errorf("got %d bytes for a document of %d bytes", len(data), len(doc))
 	}
 	noise := make([]byte, 3000)
 	_, _ = rand.Read(noise)
 	encoded, _ := json.Marshal(noise)
 	for _, left := range [][]byte{[]byte(`"short"`), encoded} {
 		if data, err := c.Encode(t.Context(), info, left); data != nil || err != nil {
-			t.Errorf("%.20s became %d bytes, %v", left, len(data), err)
+			t.Errorf("%.20s: got %d bytes, error %v, want none", left, len(data), err)
 		}
 	}
 	if _, err := c.Decode(t.Context(), info, []byte("no zstd")); !isFinal(err) {
@@ -100,26 +100,26 @@ func TestEnvelope_decodesWithItsKeyOnly(t *testing.T) {
 	c := codec.Envelope("orders", keys)
 	data := roundTrip(t, c, doc)
 	if bytes.Contains(data, []byte("4111")) {
-		t.Error("it is in the clear")
+		t.Error("the encoded data contains plaintext")
 	}
 	if again := roundTrip(t, c, doc); bytes.Equal(again, data) {
-		t.Error("the same document is encrypted to the same twice")
+		t.Error("two encryptions of a document are equal")
 	}
 	for name, reader := range map[string]perdure.Codec{
 		"another id": codec.Envelope("others", keys), "the key is gone": codec.Envelope("orders", &memoryKeys{}),
 	} {
 		if _, err := reader.Decode(t.Context(), info, data); !isFinal(err) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 	for i := range data {
 		changed := bytes.Clone(data)
 		changed[i] ^= 1
 		if got, err := c.Decode(t.Context(), info, changed); !isFinal(err) {
-			t.Fatalf("byte %d changed: %s, %v", i, got, err)
+			t.Fatalf("byte %d changed: got %s, error %v", i, got, err)
 		}
 		if got, err := c.Decode(t.Context(), info, data[:i]); !isFinal(err) {
-			t.Fatalf("cut to %d bytes: %s, %v", i, got, err)
+			t.Fatalf("cut to %d bytes: got %s, error %v", i, got, err)
 		}
 	}
 }
@@ -136,9 +136,9 @@ func TestEnvelope_dataKeys_areRequestedOnce(t *testing.T) {
 		}
 		now = now.Add(time.Hour)
 	}
-	if keys.made.Load() != 3 || keys.opened.Load() != 0 {
+	if keys.generated.Load() != 3 || keys.unwrapped.Load() != 0 {
 		t.Errorf(
-			"%d keys made, %d opened: one an hour, and the writer knows its own", keys.made.Load(), keys.opened.Load(),
+			"got %d keys generated, %d unwrapped; want 3, 0", keys.generated.Load(), keys.unwrapped.Load(),
 		)
 	}
 
@@ -152,8 +152,8 @@ func TestEnvelope_dataKeys_areRequestedOnce(t *testing.T) {
 		})
 	}
 	reading.Wait()
-	if keys.opened.Load() != 3 {
-		t.Errorf("%d keys opened, of 3", keys.opened.Load())
+	if keys.unwrapped.Load() != 3 {
+		t.Errorf("got %d keys unwrapped, want 3", keys.unwrapped.Load())
 	}
 }
 
@@ -174,12 +174,12 @@ func TestChain_decodesWhatItEncodes(t *testing.T) {
 	c := codec.Chain("zstd-orders", codec.Zstd(), codec.Envelope("orders", &memoryKeys{}))
 	doc := []byte(`"` + strings.Repeat("so much of the same ", 1000) + `"`)
 	if data := roundTrip(t, c, doc); len(data) > len(doc)/10 {
-		t.Errorf("%d bytes of %d", len(data), len(doc))
+		t.Errorf("got %d bytes for a document of %d bytes", len(data), len(doc))
 	}
 	roundTrip(t, c, []byte(`"short"`)) // zstd does not compress it
 	both := codec.Chain("both", codec.Zstd(), codec.Zstd())
 	if data, err := both.Encode(t.Context(), info, []byte(`"short"`)); data != nil || err != nil {
-		t.Errorf("%v, %v", data, err)
+		t.Errorf("got %v, error %v", data, err)
 	}
 	for want, codecs := range map[string][]perdure.Codec{
 		": 1 codecs; use 2 to 8": {codec.Zstd()},
@@ -188,7 +188,7 @@ func TestChain_decodesWhatItEncodes(t *testing.T) {
 		func() {
 			defer func() {
 				if got, _ := recover().(string); !strings.Contains(got, want) {
-					t.Errorf("panics with %q, and not about %q", got, want)
+					t.Errorf("got panic %q, want %q in it", got, want)
 				}
 			}()
 			codec.Chain("mistaken", codecs...)
@@ -196,7 +196,7 @@ func TestChain_decodesWhatItEncodes(t *testing.T) {
 	}
 	for _, torn := range [][]byte{nil, {4, 1}, {1, 1}} {
 		if _, err := both.Decode(t.Context(), info, torn); !isFinal(err) {
-			t.Errorf("%v: %v", torn, err)
+			t.Errorf("%v: got error %v", torn, err)
 		}
 	}
 }

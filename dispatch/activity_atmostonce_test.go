@@ -53,8 +53,8 @@ func (d *debits) begins(ctx context.Context) {
 type debitInput struct {
 	Times, Fails int
 	Takes        time.Duration
-	// Heeds makes the activity return when its context ends.
-	Heeds, Retried bool
+	// StopsOnCancel makes the activity return when its context ends.
+	StopsOnCancel, Retried bool
 }
 
 // registry returns the activity "debit" and the orchestration "debits".
@@ -62,7 +62,7 @@ func (d *debits) registry() *perdure.Registry {
 	r := registry()
 	perdure.AddActivity(r, "debit", func(ctx context.Context, of debitInput) (int, error) {
 		d.begins(ctx)
-		if of.Heeds {
+		if of.StopsOnCancel {
 			_ = sleepFor(ctx, of.Takes)
 		} else {
 			time.Sleep(of.Takes)
@@ -124,7 +124,7 @@ func TestR32_crashAtAnyCall_startsNoAttemptTwice(t *testing.T) {
 						if string(end.Output) != fmt.Sprint(of.Times) {
 							t.Errorf("crash at call %d: ended with %s %s %v", n, end.String(), end.Output, end.Error)
 						}
-						h.checkRest()
+						h.checkIdle()
 					})
 					d.check(t, fmt.Sprint("crash at call ", n), of.Times+of.Fails+1)
 					if calls.Load() < n || t.Failed() {
@@ -176,7 +176,7 @@ func TestR32_workerDies_activityFailsAsInterrupted(t *testing.T) {
 		if took := end.Time.Sub(died); took > 16*time.Minute {
 			t.Errorf("ended %v after the crash, want at most 16m", took)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 	d.check(t, "worker crash", 1)
 }
@@ -200,7 +200,7 @@ func TestR32_copiesArrive_startNothing(t *testing.T) {
 		if end := h.finish(in); string(end.Output) != "1" {
 			t.Errorf("ended with %s %v, want the result 1", end.String(), end.Error)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 	d.check(t, "with copies", 1)
 }
@@ -215,11 +215,11 @@ func TestR32_invocationEnds_activityIsInterrupted(t *testing.T) {
 	}{
 		"ignores its context": {debitInput{Takes: 10 * time.Minute}, history.TypeInterrupted},
 		"returns an error": {
-			debitInput{Takes: 10 * time.Minute, Heeds: true, Fails: 1}, history.TypeInterrupted,
+			debitInput{Takes: 10 * time.Minute, StopsOnCancel: true, Fails: 1}, history.TypeInterrupted,
 		},
-		"completes in the grace period": {debitInput{Takes: 10 * time.Minute, Heeds: true}, ""},
+		"completes in the grace period": {debitInput{Takes: 10 * time.Minute, StopsOnCancel: true}, ""},
 		"completes in the second attempt": {
-			debitInput{Takes: 10 * time.Minute, Heeds: true, Fails: 1, Retried: true}, "",
+			debitInput{Takes: 10 * time.Minute, StopsOnCancel: true, Fails: 1, Retried: true}, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,12 +237,13 @@ func TestR32_invocationEnds_activityIsInterrupted(t *testing.T) {
 				switch {
 				case c.want == "" && string(end.Output) != "1":
 					t.Errorf("ended with %s %v, want the result 1", end.String(), end.Error)
-				case c.want != "" && (cause == nil || cause.Type != c.want || (cause.Cause != nil) != c.of.Heeds):
+				case c.want != "" &&
+					(cause == nil || cause.Type != c.want || (cause.Cause != nil) != c.of.StopsOnCancel):
 					t.Errorf("ended with %s %+v, want an interruption", end.String(), end.Error)
-				case c.of.Heeds && !c.of.Retried && end.Time.Sub(in.CreatedAt) > 2*time.Minute:
+				case c.of.StopsOnCancel && !c.of.Retried && end.Time.Sub(in.CreatedAt) > 2*time.Minute:
 					t.Errorf("ended after %v, want at most 2m", end.Time.Sub(in.CreatedAt))
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 			d.check(t, name, 1+c.of.Fails)
 		})
@@ -280,7 +281,7 @@ func TestR32_outcomeCannotBeStored_isSent(t *testing.T) {
 				if end := h.finish(in); string(end.Output) != fmt.Sprint(of.Times) {
 					t.Errorf("ended with %s %s %v, want the result %d", end.String(), end.Output, end.Error, of.Times)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 			d.check(t, "outcome not stored", of.Times+of.Fails)
 		})
@@ -305,7 +306,7 @@ func TestR32_storedOutcomeCannotBeSent_nextDeliverySendsIt(t *testing.T) {
 		if end := h.finish(in); string(end.Output) != "1" {
 			t.Errorf("ended with %s %v, want the result 1", end.String(), end.Error)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 	d.check(t, "outcome not sent", 1)
 }
@@ -327,7 +328,7 @@ func TestR32_recordIsReleasedBeforeTheStart_runsLater(t *testing.T) {
 		if end := h.finish(in); string(end.Output) != "1" {
 			t.Errorf("ended with %s %v, want the result 1", end.String(), end.Error)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 	d.check(t, "released record", 1)
 }

@@ -96,8 +96,10 @@ func withHeartbeats(
 	})
 }
 
-// beatingWorker creates a worker. If other is not nil, other replaces the activity.
-func (s *heartbeatHub) beatingWorker(other func(ctx context.Context, w heartbeatInput) (int, error)) *dispatch.Worker {
+// heartbeatWorker creates a worker. If other is not nil, other replaces the activity.
+func (s *heartbeatHub) heartbeatWorker(
+	other func(ctx context.Context, w heartbeatInput) (int, error),
+) *dispatch.Worker {
 	r := s.all
 	if other != nil {
 		r = perdure.NewRegistry()
@@ -118,7 +120,7 @@ func TestHeartbeat_frequent_isWrittenOncePerSecond(t *testing.T) {
 	t.Parallel()
 	withHeartbeats(t, heartbeatInput{Pages: 100, Each: 95 * time.Millisecond}, nil,
 		func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
-			if failed := <-s.handled(ctx, s.beatingWorker(nil)); len(failed) > 0 {
+			if failed := <-s.handled(ctx, s.heartbeatWorker(nil)); len(failed) > 0 {
 				t.Errorf("got failed records %v, want none", failed)
 			}
 			// The activity takes 9.5 s, and the worker writes the newest details of each second.
@@ -143,7 +145,7 @@ func TestHeartbeat_rare_isWrittenAtOnce(t *testing.T) {
 	const each = 60300 * time.Millisecond // differs from the times of polls
 	withHeartbeats(t, heartbeatInput{Pages: 3, Each: each}, nil,
 		func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
-			over := s.handled(ctx, s.beatingWorker(nil))
+			over := s.handled(ctx, s.heartbeatWorker(nil))
 			for n := 1; n <= 3; n++ {
 				wait := 10 * time.Millisecond
 				if n == 1 {
@@ -166,7 +168,7 @@ func TestHeartbeat_shortActivity_costsNothing(t *testing.T) {
 	t.Parallel()
 	withHeartbeats(t, heartbeatInput{Pages: 9, Each: 100 * time.Millisecond}, nil,
 		func(ctx context.Context, s *heartbeatHub, _ provider.Instance) {
-			<-s.handled(ctx, s.beatingWorker(nil))
+			<-s.handled(ctx, s.heartbeatWorker(nil))
 			if s.wantSent(1); len(s.details())+s.recordReads() > 0 {
 				t.Errorf("got written details %s, want none", s.details())
 			}
@@ -186,7 +188,7 @@ func TestHeartbeat_attemptFails_nextAttemptHasTheDetails(t *testing.T) {
 			if got := s.seen(); got != "attempt 1 after 0 false, attempt 2 after 15 true" {
 				t.Errorf("got attempts %q", got)
 			}
-			s.checkRest()
+			s.checkIdle()
 		})
 }
 
@@ -199,7 +201,7 @@ func TestHeartbeat_workerStops_nextDeliveryHasTheDetails(t *testing.T) {
 			func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
 				limited, stop := context.WithTimeout(ctx, 20*time.Second) // cancels the activity at 9 s
 				defer stop()
-				<-s.handled(limited, s.beatingWorker(nil))
+				<-s.handled(limited, s.heartbeatWorker(nil))
 				s.wantContinuesAfter(in, 15)
 			})
 	})
@@ -207,7 +209,7 @@ func TestHeartbeat_workerStops_nextDeliveryHasTheDetails(t *testing.T) {
 		t.Parallel()
 		withHeartbeats(t, heartbeatInput{Pages: 1000, Each: 90 * time.Millisecond}, nil,
 			func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
-				stop := s.polled(ctx, s.Provider, "default", s.beatingWorker(nil).HandleRecords,
+				stop := s.polled(ctx, s.Provider, "default", s.heartbeatWorker(nil).HandleRecords,
 					dispatch.PollOptions{GracePeriod: time.Second})
 				time.Sleep(5 * time.Second)
 				_ = stop()
@@ -218,7 +220,7 @@ func TestHeartbeat_workerStops_nextDeliveryHasTheDetails(t *testing.T) {
 		t.Parallel()
 		withHeartbeats(t, heartbeatInput{Pages: 30, Each: 100 * time.Millisecond}, nil,
 			func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
-				w := s.beatingWorker(func(ctx context.Context, _ heartbeatInput) (int, error) {
+				w := s.heartbeatWorker(func(ctx context.Context, _ heartbeatInput) (int, error) {
 					<-ctx.Done()
 					for n := range 100 { // the worker abandons the activity in this loop
 						perdure.Heartbeat(ctx, page{n})
@@ -251,7 +253,7 @@ func (s *heartbeatHub) wantContinuesAfter(in provider.Instance, last int) {
 func TestHeartbeat_lockIsLost_isNotWritten(t *testing.T) {
 	t.Parallel()
 	withHeartbeats(t, heartbeatInput{}, nil, func(ctx context.Context, s *heartbeatHub, _ provider.Instance) {
-		w := s.beatingWorker(func(ctx context.Context, _ heartbeatInput) (int, error) {
+		w := s.heartbeatWorker(func(ctx context.Context, _ heartbeatInput) (int, error) {
 			for n := range 60 { // ignores the end of its context
 				perdure.Heartbeat(ctx, page{n})
 				time.Sleep(700 * time.Millisecond)
@@ -284,7 +286,7 @@ func TestHeartbeat_detailsAreInvalid_areDropped(t *testing.T) {
 	t.Parallel()
 	withHeartbeats(t, heartbeatInput{}, []perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(3 * time.Second)},
 		func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
-			w := s.beatingWorker(func(ctx context.Context, _ heartbeatInput) (int, error) {
+			w := s.heartbeatWorker(func(ctx context.Context, _ heartbeatInput) (int, error) {
 				for _, details := range []any{
 					page{7}, strings.Repeat("x", perdure.MaxPayloadBytes), func() {}, nil, (*page)(nil),
 				} {
@@ -314,7 +316,7 @@ func TestHeartbeat_detailsAreUnreadable_recordIsReleased(t *testing.T) {
 	withHeartbeats(t, heartbeatInput{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16},
 		[]perdure.ActivityCallOption{retry},
 		func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
-			<-s.handled(ctx, s.beatingWorker(nil))
+			<-s.handled(ctx, s.heartbeatWorker(nil))
 			s.turn(0) // schedules the next attempt
 			time.Sleep(time.Second)
 			s.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -323,7 +325,7 @@ func TestHeartbeat_detailsAreUnreadable_recordIsReleased(t *testing.T) {
 				}
 				return next()
 			})
-			if failed := <-s.handled(ctx, s.beatingWorker(nil)); len(failed) != 1 {
+			if failed := <-s.handled(ctx, s.heartbeatWorker(nil)); len(failed) != 1 {
 				t.Errorf("got failed records %v, want 1", failed)
 			}
 			s.interfere(nil)
@@ -346,7 +348,7 @@ func TestHeartbeat_workItemIsSentAgain_hasTheDetails(t *testing.T) {
 			records := s.receive("sim://default")
 			at := time.Now().UTC().Format(time.RFC3339Nano)
 			records[0].Body = strings.Replace(records[0].Body, `"attempt":1`, `"attempt":1,"notBefore":"`+at+`"`, 1)
-			s.beatingWorker(nil).HandleRecords(ctx, records)
+			s.heartbeatWorker(nil).HandleRecords(ctx, records)
 			if got := s.seen(); got != "attempt 1 after 5 true" {
 				t.Errorf("got attempts %q", got)
 			}
@@ -360,7 +362,7 @@ func TestHeartbeat_writeFails_isWrittenByTheNextPoll(t *testing.T) {
 		func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
 			refused := s.failing("UpdateItem")
 			refused.Store(true)
-			over := s.handled(ctx, s.beatingWorker(nil))
+			over := s.handled(ctx, s.heartbeatWorker(nil))
 			time.Sleep(10 * time.Second)
 			refused.Store(false)
 			time.Sleep(1100 * time.Millisecond)
@@ -390,7 +392,7 @@ func TestHeartbeat_timeout_attemptIsRetried(t *testing.T) {
 			if got := s.seen(); got != "attempt 1 after 0 false, attempt 2 after 5 true" {
 				t.Errorf("got attempts %q", got)
 			}
-			s.checkRest()
+			s.checkIdle()
 		})
 }
 
@@ -400,7 +402,7 @@ func TestHeartbeat_timeout_isATimeoutError(t *testing.T) {
 		[]perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(90300 * time.Millisecond)},
 		func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
 			cause := make(chan error, 1)
-			w := s.beatingWorker(func(ctx context.Context, _ heartbeatInput) (int, error) {
+			w := s.heartbeatWorker(func(ctx context.Context, _ heartbeatInput) (int, error) {
 				<-ctx.Done()
 				cause <- context.Cause(ctx)
 				time.Sleep(time.Hour) // ignores the end of its context
@@ -440,7 +442,7 @@ func TestHeartbeat_shortTimeout_isObserved(t *testing.T) {
 		[]perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(300 * time.Millisecond)},
 		func(ctx context.Context, s *heartbeatHub, _ provider.Instance) {
 			began := time.Now()
-			<-s.handled(ctx, s.beatingWorker(nil))
+			<-s.handled(ctx, s.heartbeatWorker(nil))
 			if took := time.Since(began); took < 300*time.Millisecond || took > 320*time.Millisecond {
 				t.Errorf("the worker waited %v, want 300ms", took)
 			}

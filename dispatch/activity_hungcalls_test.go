@@ -130,7 +130,7 @@ func TestBatch_endsWhileACallHangs_waitsForTheCall(t *testing.T) {
 				}
 				synctest.Wait()
 				if text := f.log.String(); strings.Contains(text, "WARN") || strings.Contains(text, "ERROR") {
-					t.Errorf("got warnings about calls that nobody needs: %s", text)
+					t.Errorf("got warnings about abandoned calls: %s", text)
 				}
 			})
 		})

@@ -94,9 +94,9 @@ func TestPoll_failing_isMadeOncePerSecond(t *testing.T) {
 		time.Sleep(10*time.Second + 10*time.Millisecond)
 		on.Store(true)
 		time.Sleep(time.Second)
-		looks := f.polls()
+		pollCount := f.polls()
 		time.Sleep(time.Minute)
-		if n := f.polls() - looks; n != 60 {
+		if n := f.polls() - pollCount; n != 60 {
 			t.Errorf("got %d polls in a minute in which all fail, want 60", n)
 		}
 		f.Cloud.Table.Lag(1000)
@@ -113,7 +113,7 @@ func TestPoll_failing_isMadeOncePerSecond(t *testing.T) {
 // A process that runs activities of many executions polls less often for each, but at least once a second.
 func TestPoll_manyExecutions_pollsEachAtLeastOncePerSecond(t *testing.T) {
 	t.Parallel()
-	for executions, looks := range map[int]int{25: 4, 100: 2, 400: 1} {
+	for executions, pollCount := range map[int]int{25: 4, 100: 2, 400: 1} {
 		t.Run(fmt.Sprint(executions), func(t *testing.T) {
 			t.Parallel()
 			onFloor(t, func(ctx context.Context, f *floor) {
@@ -129,8 +129,8 @@ func TestPoll_manyExecutions_pollsEachAtLeastOncePerSecond(t *testing.T) {
 				time.Sleep(2*time.Minute + 100*time.Millisecond)
 				before := f.polls()
 				time.Sleep(time.Minute)
-				if n := f.polls() - before; n < 58*looks*executions || n > 62*looks*executions {
-					t.Errorf("got %d polls in a minute, want %d per second for each execution", n, looks)
+				if n := f.polls() - before; n < 58*pollCount*executions || n > 62*pollCount*executions {
+					t.Errorf("got %d polls in a minute, want %d per second for each execution", n, pollCount)
 				}
 			})
 		})
@@ -140,7 +140,7 @@ func TestPoll_manyExecutions_pollsEachAtLeastOncePerSecond(t *testing.T) {
 // An activity may have its own interval. The shortest interval of an execution's activities applies.
 func TestPoll_activityHasAnInterval_shortestCounts(t *testing.T) {
 	t.Parallel()
-	looks := func(ctx context.Context, f *floor, opts ...perdure.ActivityOption) int {
+	pollCount := func(ctx context.Context, f *floor, opts ...perdure.ActivityOption) int {
 		r := perdure.NewRegistry()
 		perdure.DefineActivity[job, string]("job", opts...).Register(r, f.do)
 		f.jobsOf("a", job{Takes: time.Minute}, job{Takes: time.Minute})
@@ -162,7 +162,7 @@ func TestPoll_activityHasAnInterval_shortestCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onFloor(t, func(ctx context.Context, f *floor) {
-				if n := looks(ctx, f, c.opts...); n < c.want-1 || n > c.want {
+				if n := pollCount(ctx, f, c.opts...); n < c.want-1 || n > c.want {
 					t.Errorf("got %d polls in 20s, want %d", n, c.want)
 				}
 				strong := 0

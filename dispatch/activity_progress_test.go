@@ -56,7 +56,7 @@ func TestActivity_makesProgress_mayTakeFiftyInvocations(t *testing.T) {
 			t.Errorf("after %d deliveries: ended with %s, output %s, error %+v",
 				deliveries, end.Kind, end.Output, end.Error)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -184,8 +184,8 @@ func TestR13_callsHangForAnHour_nothingIsPoison(t *testing.T) {
 						t.Errorf("after %d deliveries of a message: ended with %s, output %s, error %v",
 							most, end.String(), end.Output, err)
 					}
-					h.wantNoDead("sim://default-dead")
-					h.wantNoDead("sim://inbox-dead.fifo")
+					h.wantNoDeadLetters("sim://default-dead")
+					h.wantNoDeadLetters("sim://inbox-dead.fifo")
 				})
 			})
 		}

@@ -73,7 +73,7 @@ func TestActivityRecord_cancelledActivityEnds_hasTheOutcome(t *testing.T) {
 					t.Errorf("cancelled at %v: got record %+v, want %s %v after the observation",
 						asked, r, end, c.takes)
 				}
-				f.wantNoneAgain()
+				f.wantNoRedelivery()
 			})
 		})
 	}
@@ -160,7 +160,7 @@ func TestActivityRecord_secondDelivery_keepsTheOutcome(t *testing.T) {
 			!r.EndedAt.Equal(first.EndedAt) || writes != 2 {
 			t.Errorf("got record %+v, then %+v, after %d writes", first, r, writes)
 		}
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 	})
 }
 
@@ -200,7 +200,7 @@ func TestActivityRecord_writeFails_outcomeIsSent(t *testing.T) {
 						t.Errorf("the log lacks %s:\n%s", end, f.log.String())
 					}
 				}
-				f.wantNoneAgain()
+				f.wantNoRedelivery()
 			})
 		})
 	}

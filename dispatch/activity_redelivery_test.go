@@ -73,11 +73,12 @@ func TestRedelivery_cancelledOrderWasRefunded_isNotChargedAgain(t *testing.T) {
 		t.Run(after.String(), func(t *testing.T) {
 			t.Parallel()
 			o := &orders{charge: map[string][]time.Time{}, refund: map[string]time.Time{}}
-			var dying atomic.Bool
-			dying.Store(true)
+			var crashing atomic.Bool
+			crashing.Store(true)
 			crash := simhub.Crash(func(c simaws.Call) (bool, bool) {
 				sent, ok := c.Input.(*sqs.SendMessageBatchInput)
-				return false, ok && dying.Load() && strings.Contains(*sent.Entries[0].MessageBody, `"activityOutcomes"`)
+				return false, ok && crashing.Load() &&
+					strings.Contains(*sent.Entries[0].MessageBody, `"activityOutcomes"`)
 			})
 			inBubble(t, simhub.Options{Registry: o.registry(), Intercept: crash, WorkVisibility: 30 * time.Second},
 				func(_ context.Context, h *hub) {
@@ -86,7 +87,7 @@ func TestRedelivery_cancelledOrderWasRefunded_isNotChargedAgain(t *testing.T) {
 						all = append(all, h.startAs(fmt.Sprint("order-", i), "order", i))
 					}
 					h.serveFor(after)
-					dying.Store(false)
+					crashing.Store(false)
 					for _, in := range all {
 						h.send(provider.Message{
 							Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested",
@@ -105,7 +106,7 @@ func TestRedelivery_cancelledOrderWasRefunded_isNotChargedAgain(t *testing.T) {
 						}
 					}
 					t.Logf("got %d repeated charges of %d orders", again, n)
-					h.checkRest()
+					h.checkIdle()
 				})
 		})
 	}
@@ -150,7 +151,7 @@ func TestRedelivery_workItem_runsOnlyIfItsAttemptIsOpen(t *testing.T) {
 		"second delivery with a parked outcome": {
 			before: func(tr *retryHub, in provider.Instance) { tr.commits(in, parked) }, counts: 2,
 		},
-		"second delivery of a past attempt": {before: (*retryHub).fails, counts: 2},
+		"second delivery of an earlier attempt": {before: (*retryHub).fails, counts: 2},
 		"current attempt": {
 			before: (*retryHub).fails, item: func(w *provider.WorkItem) { w.Attempt = 2 }, counts: 1, runs: 1,
 		},
@@ -213,7 +214,7 @@ func (tr *retryHub) settles(in provider.Instance) {
 
 // fails reports a failure of attempt 1 of activity #3.
 func (tr *retryHub) fails(in provider.Instance) {
-	tr.tell(in, failed(3, 1, "r.1", time.Now()))
+	tr.sendOutcomes(in, failed(3, 1, "r.1", time.Now()))
 	tr.wantSent(2)
 }
 
@@ -306,7 +307,7 @@ func TestRedelivery_tenThousandWorkItems_readTheHistoryOnce(t *testing.T) {
 func TestRedelivery_unknownRetriedActivity_isSentAgainSoon(t *testing.T) {
 	t.Parallel()
 	withoutWorker(t, func(ctx context.Context, tr *retryHub, in provider.Instance, now time.Time) {
-		tr.tell(in, failed(3, 1, "r.1", now))
+		tr.sendOutcomes(in, failed(3, 1, "r.1", now))
 		old := must(dispatch.NewWorker(perdure.NewRegistry(), tr.Provider,
 			&dispatch.WorkerOptions{ResendAfterDeliveries: 5}))
 		item := tr.workItems()[0]

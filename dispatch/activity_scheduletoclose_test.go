@@ -109,7 +109,7 @@ func TestScheduleToClose_noWorkerReceivesTheActivity_timerEndsIt(t *testing.T) {
 					t.Fatal(err)
 				}
 				f.wantScheduleToClose(in, f.finish(in), limit+time.Second)
-				f.checkRest()
+				f.checkIdle()
 			})
 		})
 	}
@@ -135,7 +135,7 @@ func TestScheduleToClose_activityRuns_workerEndsIt(t *testing.T) {
 						t.Errorf("the context ended with %v, want a schedule-to-close timeout", cause)
 					}
 				}
-				f.checkRest()
+				f.checkIdle()
 			})
 		})
 	}
@@ -152,7 +152,7 @@ func TestScheduleToClose_nextRetryIsTooLate_activityFails(t *testing.T) {
 			took > 181*time.Second || took < 180*time.Second {
 			t.Errorf("ended after %v with %s %+v", took, end.String(), end.Error)
 		}
-		f.checkRest()
+		f.checkIdle()
 	})
 }
 
@@ -181,7 +181,7 @@ func TestScheduleToClose_activityCompletesInTime_noScheduleRemains(t *testing.T)
 		if end := f.finish(in); end.Kind != history.OrchestrationCompleted {
 			t.Errorf("the instance ended with %s", end.String())
 		}
-		f.checkRest()
+		f.checkIdle()
 	})
 }
 

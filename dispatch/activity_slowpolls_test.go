@@ -20,7 +20,7 @@ import (
 )
 
 // isPoll reports whether a call reads a cancel record, and whether the read is strongly consistent.
-func isPoll(c simaws.Call) (strong, looks bool) {
+func isPoll(c simaws.Call) (strong, pollCount bool) {
 	if !readsCancels(c) {
 		return false, false
 	}
@@ -73,7 +73,7 @@ func TestPoll_eventuallyConsistentPollsAreSlow_delayNoConsistentPoll(t *testing.
 							o.CancelPollInterval, o.LeaseAfter = every, 2*time.Hour
 						}))
 						f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
-							if strong, looks := isPoll(c); looks && !strong {
+							if strong, pollCount := isPoll(c); pollCount && !strong {
 								return wait(ctx, next)
 							}
 							return next()
@@ -107,9 +107,9 @@ func TestPoll_slowWithShortInterval_isNotAbandonedEarly(t *testing.T) {
 		}))
 		answered := &atomic.Bool{}
 		f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
-			strong, looks := isPoll(c)
+			strong, pollCount := isPoll(c)
 			switch {
-			case !looks || strong:
+			case !pollCount || strong:
 			case answered.Load():
 				return slowCalls["hangs"](ctx, next)
 			default:
@@ -286,7 +286,7 @@ func TestPoll_manyExecutions_observesACancelWithinASecond(t *testing.T) {
 				time.Sleep(time.Second + 10*time.Millisecond)
 				f.mu.Lock()
 				if len(f.observations) != i+1 {
-					t.Errorf("%d executions: no activity observed the cancellation within a second of %v",
+					t.Errorf("got %d executions: no activity observed the cancellation within a second of %v",
 						executions, decided)
 				}
 				f.mu.Unlock()

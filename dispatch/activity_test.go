@@ -290,8 +290,8 @@ func (f *floor) wantSent(want int) {
 	}
 }
 
-// wantNoneAgain fails the test if the work queue delivers a record within 20 minutes.
-func (f *floor) wantNoneAgain() {
+// wantNoRedelivery fails the test if the work queue delivers a record within 20 minutes.
+func (f *floor) wantNoRedelivery() {
 	f.t.Helper()
 	time.Sleep(20 * time.Minute)
 	if got := f.receive("sim://default"); len(got) > 0 {
@@ -366,7 +366,7 @@ func TestActivity_cancelledWhileItRuns_observesItThroughItsContext(t *testing.T)
 				if err := stop(); err != nil {
 					t.Error(err)
 				}
-				f.wantNoneAgain()
+				f.wantNoRedelivery()
 			})
 		})
 	}
@@ -383,7 +383,7 @@ func TestActivity_cancelledBeforeItsStart_neverRuns(t *testing.T) {
 		if got := f.sent(); len(got) != 1 || got[0].ActivityID != 5 {
 			t.Errorf("got outcomes %+v, want only the outcome of #5", got)
 		}
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 	})
 }
 
@@ -427,7 +427,7 @@ func TestRetry_cancelledWhileTheWorkerWaits_isNotRun(t *testing.T) {
 		if failed := <-over; len(failed) > 0 || f.ran() != 1 {
 			t.Errorf("got failed records %v and %d runs, want none and only the run without a wait", failed, f.ran())
 		}
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 	})
 }
 
@@ -513,7 +513,7 @@ func TestActivity_completesInTheGracePeriod_isAcknowledged(t *testing.T) {
 		if got := f.sent(); len(got) != 1 || !strings.Contains(string(got[0].Result), "done in the end") {
 			t.Errorf("got outcomes %+v, want the result of the activity", got)
 		}
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 	})
 }
 
@@ -542,7 +542,7 @@ func TestActivity_exceedsTheGracePeriod_isAbandoned(t *testing.T) {
 			t.Errorf("got calls %v after the grace period, want none", ops)
 		}
 		f.wantSent(0)
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 	})
 }
 
@@ -561,7 +561,7 @@ func testAbandonedActivityReturns(t *testing.T) {
 		if got := f.sent(); len(got) != 1 || got[0].ActivityID != 4 {
 			t.Errorf("got outcomes %+v, want only the outcome of #4", got)
 		}
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 	})
 }
 
@@ -621,7 +621,7 @@ func TestActivity_withoutGracePeriod_isAbandonedAtOnce(t *testing.T) {
 				took, w.AbandonedActivities())
 		}
 		f.wantSent(0)
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 	})
 }
 
@@ -646,7 +646,7 @@ func TestActivities_allOfAnInstanceAreCancelled_shareTheirPolls(t *testing.T) {
 		}
 		f.wantSent(3)
 		f.wantNoCalls()
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 	})
 }
 
@@ -692,7 +692,7 @@ func TestActivities_someHaveEnded_onlyRunningOnesAreCancelled(t *testing.T) {
 			t.Errorf("got causes %v, %v of activities that had ended or were not cancelled, want none", third, fifth)
 		}
 		f.wantSent(3)
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 	})
 }
 
@@ -754,7 +754,7 @@ func cancelMany(t *testing.T, instances, activities, every int) {
 		}
 		f.wantNoCalls()
 		f.wantSent(instances * activities)
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 	})
 }
 
@@ -835,7 +835,7 @@ func TestLease_workerDies_recordIsRedeliveredWhenItExpires(t *testing.T) {
 		f.jobsOf("a", job{Takes: time.Hour})
 		ctx, die := context.WithCancel(context.WithValue(ctx, crashingProcessKey{}, &crashingProcess{at: 25}))
 		defer die()
-		f.interfere(dying)
+		f.interfere(crashing)
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(40 * time.Second)
 		if again := f.receive("sim://default"); len(again) != 1 {
@@ -863,7 +863,7 @@ func TestLease_activityEnds_isNotRenewed(t *testing.T) {
 		if ops := f.operations(made); len(ops) > 0 {
 			t.Errorf("got calls %v after the activities ended, want none", ops)
 		}
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 	})
 }
 
@@ -1059,7 +1059,7 @@ func TestRetry_cancelledActivityFails_isNotRetried(t *testing.T) {
 		f.cancel(in, 3)
 		<-over
 		f.wantSent(1)
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 		if f.ran() != 1 {
 			t.Errorf("got %d runs, want 1", f.ran())
 		}

@@ -16,7 +16,7 @@ func (h *hub) pending(id string) client.PendingItem {
 	h.t.Helper()
 	p, err := client.New(h.Provider).Pending(h.t.Context(), id, "", 0)
 	if err != nil || p.Total != 1 || len(p.Items) != 1 {
-		h.t.Fatalf("pending: %+v, %v", p, err)
+		h.t.Fatalf("pending: got %+v, error %v", p, err)
 	}
 	return p.Items[0]
 }

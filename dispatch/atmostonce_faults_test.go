@@ -85,7 +85,7 @@ func TestR32_activityBecomesPendingWhileItsWorkerStops_keepsItsTimeLimits(t *tes
 					end.Time.Sub(in.CreatedAt) > 13*time.Minute {
 					t.Errorf("got end after %v with %+v, want a timeout", end.Time.Sub(in.CreatedAt), end.Error)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 			d.check(t, name, 1)
 		})
@@ -125,7 +125,7 @@ func TestR32_workerStopsWhileCodeRuns_nextDeliveryReportsAbandoned(t *testing.T)
 					t.Errorf("ended with %s %+v; activity outcome is %q, want abandoned",
 						end.String(), end.Error, ended)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 			d.check(t, "not returned", 2)
 		})
@@ -150,7 +150,7 @@ func TestR32_workerOfAwaitedActivityDies_outcomeIsWorkerLost(t *testing.T) {
 				t.Errorf("got outcome %q, want worker lost", history.CancelOutcomeOf(&e))
 			}
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 	d.check(t, "dead", 1)
 }
@@ -205,7 +205,7 @@ func TestR32_temporaryOutage_losesNoOutcome(t *testing.T) {
 				if end := h.finish(h.start("once", 0)); end.Kind != history.OrchestrationCompleted {
 					t.Errorf("ended with %s %+v, want completed", end.String(), end.Error)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 			d.check(t, name, 1)
 		})
@@ -228,7 +228,7 @@ func TestR32_pendingStateCannotBeWritten_sweeperDoesNotFailTheActivity(t *testin
 		if end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout {
 			t.Errorf("got end %+v, want a timeout", end.Error)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 	d.check(t, "handed over", 1)
 }
@@ -270,7 +270,7 @@ func TestR32_runLeaseIsRenewedLate_storedOutcomeRemains(t *testing.T) {
 				if end := h.finish(h.start("once", 0)); end.Kind != history.OrchestrationCompleted {
 					t.Errorf("ended with %s %+v, want completed", end.String(), end.Error)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 			d.check(t, "renewed late", 1)
 		})
@@ -282,8 +282,8 @@ func TestR32_runLeaseIsRenewedLate_storedOutcomeRemains(t *testing.T) {
 func TestR32_faultAtAnyCall_startsNoAttemptTwice(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, *atomic.Int64){
-		"dies before":   func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, false) },
-		"dies after":    func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, true) },
+		"crash before":  func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, false) },
+		"crash after":   func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, true) },
 		"fails":         func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.FailAt(n, false) },
 		"response lost": func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.FailAt(n, true) },
 	} {
@@ -304,7 +304,7 @@ func TestR32_faultAtAnyCall_startsNoAttemptTwice(t *testing.T) {
 							t.Errorf("call %d: ended with %s, output %s, error %v",
 								n, end.String(), end.Output, end.Error)
 						}
-						h.checkRest()
+						h.checkIdle()
 					})
 					d.check(t, fmt.Sprint("call ", n), 2)
 					if calls.Load() < n || t.Failed() {

@@ -43,7 +43,7 @@ func TestBatch_overThePayloadLimit_losesAndRepeatsNothing(t *testing.T) {
 		return bytes, nil
 	})
 	var parts payloadWitness
-	inBubble(t, simhub.Options{Registry: r, Intercept: parts.look}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: r, Intercept: parts.observe}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "echoes", activities, client.WithInstanceID("i-1")))
 		h.serveFor(10 * time.Minute)
@@ -61,7 +61,7 @@ func TestBatch_overThePayloadLimit_losesAndRepeatsNothing(t *testing.T) {
 // payloadWitness records the size of the largest event with which a function is invoked.
 type payloadWitness struct{ largest atomic.Int64 }
 
-func (w *payloadWitness) look(_ context.Context, c simaws.Call, next func() error) error {
+func (w *payloadWitness) observe(_ context.Context, c simaws.Call, next func() error) error {
 	messages, ok := c.Input.([]sqstypes.Message)
 	if !ok || c.Operation != "Invoke" {
 		return next()

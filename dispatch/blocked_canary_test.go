@@ -206,7 +206,7 @@ func TestBuild_manyReportRequests_reportsOncePerMinute(t *testing.T) {
 		}
 		if _, err := h.Provider.ReadInstance(ctx, provider.ReportBuildInstanceID); !errors.Is(err,
 			provider.ErrNotFound) {
-			t.Errorf("the request created an instance: %v", err)
+			t.Errorf("the request created an instance: error %v", err)
 		}
 	})
 }

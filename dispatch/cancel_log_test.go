@@ -115,7 +115,7 @@ func TestCancelLog_panicInTheGracePeriod_isAWarning(t *testing.T) {
 			}
 			f.log.wantLine(t, eventCleanupPanic, want...)
 			if secret := strings.Contains(f.log.String(), "a secret"); secret == omit {
-				t.Errorf("with OmitErrorTexts=%v, the log contains the panic's text: %v", omit, secret)
+				t.Errorf("with OmitErrorTexts=%v, the log contains the text of the panic: %v", omit, secret)
 			}
 		})
 	}

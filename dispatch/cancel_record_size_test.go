@@ -68,7 +68,7 @@ func TestCancelRecord_oversizedMessage_isCut(t *testing.T) {
 					len(e.Message), e.Message[max(0, len(e.Message)-30):])
 			}
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 	for _, kind := range []provider.MessageKind{
 		provider.MessageCancel, provider.MessageTerminate,
@@ -114,7 +114,7 @@ func TestCancelRecord_1500LongMessages_fit(t *testing.T) {
 			}
 			t.Logf("1,500 cancellations with 4 KiB each: %d bytes of messages in the record, %d of them whole",
 				bytes, whole)
-			h.checkRest()
+			h.checkIdle()
 		})
 }
 

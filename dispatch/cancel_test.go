@@ -234,7 +234,7 @@ func TestCancelActivity_outcomeArrivesLater_codeDoesNotReceiveIt(t *testing.T) {
 				if recorded != 1 {
 					t.Errorf("got %d recorded outcomes, want 1", recorded)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}
@@ -291,7 +291,7 @@ func TestCancelTimer_hasASchedule_deletesIt(t *testing.T) {
 		if end := h.endsAfter(in, 0); string(end.Output) != `"event"` {
 			t.Errorf("ended with %s, want event", end.Output)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

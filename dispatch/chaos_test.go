@@ -55,7 +55,7 @@ func chaos(t *testing.T, seed uint64) {
 	}
 	w := newWitness()
 	o := simhub.Options{Environments: 3, InboxVisibility: 2 * time.Second, WorkVisibility: 2 * time.Second}
-	o.MaxAttempts, o.Mortal = watchedFrom(seed * weathers)
+	o.MaxAttempts, o.EndOnRedelivery = crashLimitOf(seed * weathers)
 	w.limited(o.MaxAttempts)
 	o.Intercept = func(ctx context.Context, c simaws.Call, next func() error) error {
 		pause()
@@ -84,7 +84,7 @@ func chaos(t *testing.T, seed uint64) {
 		if end.Kind != history.OrchestrationCompleted || s.want != "" && string(end.Output) != s.want {
 			t.Errorf("%s ended with %s %s", s.name, end.String(), end.Output)
 		}
-		h.checkRest()
+		h.checkIdle()
 		h.wantInstances(s.instances)
 		if i, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || i.Status != provider.StatusCompleted {
 			t.Errorf("%s: got status %v, %v, want completed", s.name, i.Status, err)
@@ -102,7 +102,7 @@ func queryRepeatedly(ctx context.Context, h *hub, until time.Time) {
 			return
 		}
 		if !ok || e.Code != provider.QueryHandlerNotFound && e.Code != provider.QueryNotStarted {
-			h.t.Errorf("query during the faults: %v", err)
+			h.t.Errorf("query during the faults: got error %v", err)
 		}
 		time.Sleep(3 * time.Second)
 	}

@@ -226,7 +226,7 @@ func TestR9_outcomeOfAChildIsNotSent_statusStaysRunning(t *testing.T) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			s, ok := c.Input.(*sqs.SendMessageBatchInput)
 			if ok && strings.Contains(*s.Entries[0].MessageBody, "childOutcome") {
-				return errors.New("the network is gone")
+				return errors.New("the network is unavailable")
 			}
 			return next()
 		})

@@ -35,7 +35,7 @@ func (h *hub) conflictWith(ctx context.Context, batch []provider.Record, dies fu
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok && *send.QueueUrl == "sim://default" &&
 			dies(send) {
-			return errors.New("the process died between commit and dispatch")
+			return errors.New("the process crashed between commit and dispatch")
 		}
 		if isCommit(c, "h#0000000002") && !done {
 			zombie, done = true, true
@@ -75,7 +75,7 @@ func TestR4_commitConflicts_redispatchesAgain(t *testing.T) {
 //  2. Before the session records that, another session with the same wake records it, decides more, commits, and
 //     crashes before it sends.
 //  3. The commit of the first session conflicts. Its list of rejected outputs no longer applies, so it redispatches.
-func TestR9ARefusedOutput_anotherSessionRecordsIt_isRedispatched(t *testing.T) {
+func TestR9_anotherSessionRecordsRejectedOutput_isRedispatched(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "fallback", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -149,7 +149,7 @@ func (h *hub) sendLargeOutcomes(in provider.Instance, n int64) {
 }
 
 // Outcomes of a paused instance that exceed a commit together are parked in several segments. Otherwise they would
-// become dead letters, and no resume behind them would be received.
+// become dead letters, and no resume after them would be received.
 func TestR25_outcomesExceedACommit_areParkedInParts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: fetchAllRegistry()}, func(ctx context.Context, h *hub) {

@@ -110,7 +110,7 @@ func TestR3_eventsArriveDuringContinueAsNew_countOnce(t *testing.T) {
 		if end := h.finish(in); string(end.Output) != fmt.Sprint(sum) {
 			t.Errorf("ended with %s %s, want %d", end.String(), end.Output, sum)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

@@ -73,11 +73,11 @@ func scenarios() []scenario {
 		{"calls-the-dead", "c", `"true"`, 2, nil},
 		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedMeanwhile},
 		{"pauses", pausing{Events: 3, Anew: true}, `"heard [0 1 2]"`, 4, pausedMeanwhile},
-		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedBeforeItBegins},
+		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedBeforeStart},
 		{"updates", updating{Events: 2}, "5", 1, updatedMeanwhile},
 		{"updates", updating{Events: 2, Anew: true}, "5", 1, updatedMeanwhile},
-		{"hands-over", false, `"answered"`, 1, answeredMeanwhile},
-		{"hands-over", true, `"answered"`, 1, answeredMeanwhile},
+		{"hands-over", false, `"answered"`, 1, completedMeanwhile},
+		{"hands-over", true, `"answered"`, 1, completedMeanwhile},
 	}
 }
 
@@ -148,7 +148,7 @@ func loseResponseAt(t *testing.T, s scenario, n int64) (lost bool) {
 			s.want != "" && string(end.Output) != s.want {
 			t.Errorf("transaction %d: ended with %s %s, want %s", n, end.String(), end.Output, s.want)
 		}
-		if err := h.CheckRest(ctx); err != nil {
+		if err := h.CheckIdle(ctx); err != nil {
 			t.Errorf("transaction %d: %v", n, err)
 		}
 		h.wantInstances(s.instances)
@@ -172,12 +172,12 @@ func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (c
 			t.Errorf("crash at call %d: ended with %s %s, want %s", n, end.String(), end.Output, s.want)
 		}
 		if status, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil {
-			t.Errorf("crash at call %d: %v", n, err)
+			t.Errorf("crash at call %d: got error %v", n, err)
 		} else if s.name == "statuses" && string(status.CustomStatus) != s.want ||
 			s.name == "inline-medley" && string(status.CustomStatus) != `"done"` {
 			t.Errorf("crash at call %d: custom status %s", n, status.CustomStatus)
 		}
-		if err := h.CheckRest(ctx); err != nil {
+		if err := h.CheckIdle(ctx); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
 		}
 		h.wantInstances(s.instances)

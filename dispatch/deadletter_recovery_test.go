@@ -101,7 +101,7 @@ func TestR13_eventRecoveredTwice_arrivesOnce(t *testing.T) {
 				if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == "sim://inbox.fifo" {
 					if sent++; sent == 1 {
 						_ = next()
-						return errors.New("the process has died")
+						return errors.New("the process has crashed")
 					}
 				}
 				return next()
@@ -121,8 +121,8 @@ func TestR13_eventRecoveredTwice_arrivesOnce(t *testing.T) {
 	})
 }
 
-// failSendsUntilDead runs turns of a message while selected sends fail, until the message becomes a dead letter.
-func (h *hub) failSendsUntilDead(refused func(*sqs.SendMessageBatchInput) bool) {
+// failSendsUntilDeadLetter runs turns of a message while selected sends fail, until the message becomes a dead letter.
+func (h *hub) failSendsUntilDeadLetter(refused func(*sqs.SendMessageBatchInput) bool) {
 	h.t.Helper()
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && refused(send) {
@@ -156,7 +156,7 @@ func TestR13_recoveredDeadLetter_redispatchesItsTurn(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 				in := h.start("chain", 2)
-				h.failSendsUntilDead(sendsWork)
+				h.failSendsUntilDeadLetter(sendsWork)
 				if other {
 					h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
 					h.turn(0)
@@ -188,7 +188,7 @@ func TestR13_recoveredStart_redispatchesItsTurn(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{Registry: continues()}, func(ctx context.Context, h *hub) {
 				h.send(start)
-				h.failSendsUntilDead(sendsWork)
+				h.failSendsUntilDeadLetter(sendsWork)
 				h.recoverDeadLetters(ctx)
 				in, err := h.Provider.ReadInstance(ctx, "i-1")
 				if err != nil {
@@ -208,7 +208,7 @@ func TestR13_deadLettersRecoveredTogether_redispatchBothTurns(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 2)
-		h.failSendsUntilDead(sendsWork)
+		h.failSendsUntilDeadLetter(sendsWork)
 		h.raise(in, "e", 1)
 		h.turn(0)
 		time.Sleep(10 * time.Minute)
@@ -297,7 +297,7 @@ func TestR13_recoveredDeadLetterOfPastExecution_redispatchesItsTurn(t *testing.T
 						h.turn(0)
 						h.raise(in, "now", 1)
 					}
-					h.failSendsUntilDead(startsOther)
+					h.failSendsUntilDeadLetter(startsOther)
 					for n := range executions {
 						h.raise(in, fmt.Sprint("go ", n), n)
 						h.turn(0)

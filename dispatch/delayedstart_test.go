@@ -21,7 +21,7 @@ import (
 func TestR11ADelayedStart_writtenLate_runsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, takes := range map[string]time.Duration{
-		"in time": time.Second, "near its time": 6 * time.Second, "when due": 10 * time.Second,
+		"in time": time.Second, "shortly before the start time": 6 * time.Second, "when due": 10 * time.Second,
 		"1 ms late": 10*time.Second + time.Millisecond, "late": time.Minute, "hours late": 5 * time.Hour,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,7 +83,7 @@ func TestR17_longPurge_storesItsProgress(t *testing.T) {
 	t.Parallel()
 	for of, long := range longPurges() {
 		for _, dies := range []bool{false, true} {
-			t.Run(fmt.Sprintf("of %s, dies=%t", of, dies), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, crash=%t", of, dies), func(t *testing.T) {
 				t.Parallel()
 				o := simhub.Options{Registry: addChanging(registry()), Bucket: true}
 				inBubble(t, o, func(ctx context.Context, h *hub) { h.runLongPurge(ctx, long, dies) })
@@ -131,7 +131,7 @@ func (h *hub) runLongPurge(ctx context.Context, long longPurge, dies bool) {
 	}
 	if dies {
 		if s := must(h.Provider.ReadInstance(ctx, in.InstanceID)); s.Status != client.StatusDeleting {
-			h.t.Errorf("the purge died and the instance is %s, want deleting", s.Status)
+			h.t.Errorf("after the crash of the purge: got status %s, want deleting", s.Status)
 		}
 		time.Sleep(3 * time.Minute)
 		_ = must(h.Timekeeper.Sweep(ctx))

@@ -120,7 +120,7 @@ func TestDeletion_activityRuns_isCancelled(t *testing.T) {
 		h.serveFor(time.Hour)
 		h.wantNone(in.InstanceID)
 		h.wantNoRecord(in.ExecutionID)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -147,7 +147,7 @@ func TestDeletion_activityIsQueued_neverRuns(t *testing.T) {
 			t.Errorf("the activity ran %d times, want 0", ran)
 		}
 		h.wantNoRecord(in.ExecutionID)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -173,15 +173,15 @@ func TestR17_turnCommitsDuringDeletion_deletionCancelsItsTasks(t *testing.T) {
 		in := h.start("spreads", 0)
 		h.turn(0)
 		h.raise(in, "e", 1)
-		var raced, dying atomic.Bool
+		var raced, crashing atomic.Bool
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			switch {
-			case dying.Load() && c.Operation == "SendMessageBatch":
-				return errors.New("died before it sent")
+			case crashing.Load() && c.Operation == "SendMessageBatch":
+				return errors.New("crashed before the send")
 			case c.Operation == "TransactWriteItems" && raced.CompareAndSwap(false, true):
-				dying.Store(true)
+				crashing.Store(true)
 				h.turn(0)
-				dying.Store(false)
+				crashing.Store(false)
 			}
 			return next()
 		})
@@ -197,7 +197,7 @@ func TestR17_turnCommitsDuringDeletion_deletionCancelsItsTasks(t *testing.T) {
 			t.Errorf("got cancel record %+v, %v, want instance_deleted", cancels, err)
 		}
 		h.serveFor(24 * time.Hour)
-		h.checkRest()
+		h.checkIdle()
 		h.wantInstances(1) // the detached one; the start of the child arrives after its cancel and is refused
 	})
 }
@@ -390,7 +390,7 @@ func TestR17_deletion_removesSchedules(t *testing.T) {
 			t.Errorf("got %d schedules, want none", n)
 		}
 		h.serveFor(48 * time.Hour)
-		h.checkRest()
+		h.checkIdle()
 		h.wantInstances(0)
 	})
 }
@@ -459,9 +459,9 @@ func TestR17_deletion_leavesOnlyMarkers(t *testing.T) {
 	})
 }
 
-// doomed returns a family of orchestrations for deletions of "middle", which has a parent, two executions, a child and
-// a timer.
-func doomed() *perdure.Registry {
+// familyRegistry returns a family of orchestrations for deletions of "middle", which has a parent, two executions, a
+// child and a timer.
+func familyRegistry() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "grandparent", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		options := perdure.WithInstanceID("middle")
@@ -489,8 +489,8 @@ func doomed() *perdure.Registry {
 	return r
 }
 
-// checkDoomed fails the test unless the deletion of "middle" has left the correct state, and the hub is idle.
-func (h *hub) checkDoomed(what string, in provider.Instance, past []string) {
+// checkFamily fails the test unless the deletion of "middle" has left the correct state, and the hub is idle.
+func (h *hub) checkFamily(what string, in provider.Instance, past []string) {
 	h.t.Helper()
 	end, err := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
 	if err != nil || !strings.HasSuffix(string(end.Output), `: deleted"`) {
@@ -507,14 +507,14 @@ func (h *hub) checkDoomed(what string, in provider.Instance, past []string) {
 		h.t.Errorf("%s: the child is %s, want cancelled", what, s)
 	}
 	h.wantInstances(3) // the parent, the child and the detached one
-	if err := h.CheckRest(h.t.Context()); err != nil {
-		h.t.Errorf("%s: %v", what, err)
+	if err := h.CheckIdle(h.t.Context()); err != nil {
+		h.t.Errorf("%s: got error %v", what, err)
 	}
 }
 
-// deleteDoomed starts the family, deletes "middle" with del, and runs the hub and its sweeper until the deletion is
+// deleteFamily starts the family, deletes "middle" with del, and runs the hub and its sweeper until the deletion is
 // complete.
-func (h *hub) deleteDoomed(ctx context.Context, what string, del func(c *client.Client) error) {
+func (h *hub) deleteFamily(ctx context.Context, what string, del func(c *client.Client) error) {
 	h.t.Helper()
 	in := h.start("grandparent", 0)
 	h.serveFor(time.Hour)
@@ -537,11 +537,11 @@ func (h *hub) deleteDoomed(ctx context.Context, what string, del func(c *client.
 	h.serveFor(48 * time.Hour)
 	if in, err := h.Provider.ReadInstance(ctx, "middle"); err == nil && in.Status != provider.StatusDeleting {
 		if err := h.Provider.DeleteInstance(ctx, "middle", true); err != nil { // the first call had no effect
-			h.t.Errorf("%s: %v", what, err)
+			h.t.Errorf("%s: got error %v", what, err)
 		}
 		h.serveFor(48 * time.Hour)
 	}
-	h.checkDoomed(what, in, past)
+	h.checkFamily(what, in, past)
 }
 
 // The process that deletes crashes before or after its n-th AWS call, for every n. The sweeper completes the deletion.
@@ -552,9 +552,9 @@ func TestR17_crashAtAnyCallOfADeletion_sweeperCompletesIt(t *testing.T) {
 		t.Run(fmt.Sprintf("after=%v", after), func(t *testing.T) {
 			t.Parallel()
 			for n, more := int64(1), true; more; n++ {
-				inBubble(t, simhub.Options{Registry: doomed()}, func(ctx context.Context, h *hub) {
+				inBubble(t, simhub.Options{Registry: familyRegistry()}, func(ctx context.Context, h *hub) {
 					what := fmt.Sprintf("crash at call %d", n)
-					h.deleteDoomed(ctx, what, func(c *client.Client) error {
+					h.deleteFamily(ctx, what, func(c *client.Client) error {
 						var calls atomic.Int64
 						h.interfere(func(_ context.Context, _ simaws.Call, next func() error) error {
 							call := calls.Add(1)
@@ -617,7 +617,7 @@ func TestR17_concurrentDeletions_keepTheNextIncarnation(t *testing.T) {
 			if end := h.finish(next); string(end.Output) != "3" {
 				t.Errorf("overtaken at call %d: the later incarnation ended with %s", n, end.String())
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }

@@ -50,7 +50,7 @@ func TestR31_keyWithManyOperations_costStaysConstant(t *testing.T) {
 		h.wantEmpty()
 
 		last := h.read(sumInstance)
-		events, mostEvents, mostHanded, executions := 0, 0, 0, 0
+		events, mostEvents, mostState, executions := 0, 0, 0, 0
 		for x, err := range h.Provider.ListExecutions(ctx, sumInstance.InstanceID) {
 			if err != nil {
 				t.Fatal(err)
@@ -61,7 +61,7 @@ func TestR31_keyWithManyOperations_costStaysConstant(t *testing.T) {
 					t.Fatal(err)
 				}
 				if n++; e.Kind == history.OrchestrationStarted {
-					mostHanded = max(mostHanded, len(must(history.Encode([]history.Event{e}))))
+					mostState = max(mostState, len(must(history.Encode([]history.Event{e}))))
 				}
 			}
 			events, mostEvents, executions = events+n, max(mostEvents, n), executions+1
@@ -74,16 +74,16 @@ func TestR31_keyWithManyOperations_costStaysConstant(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		t.Logf("%d operations: execution %d, %d events, at most %d events per execution, at most %d bytes of state; "+
 			"%v calls; %d MB of heap, including the table and all calls",
-			*operations, last.ExecutionNumber, events, mostEvents, mostHanded, calls, m.HeapAlloc>>20)
+			*operations, last.ExecutionNumber, events, mostEvents, mostState, calls, m.HeapAlloc>>20)
 		if want := int64(1 + *operations/1000); last.ExecutionNumber > want || executions != int(last.ExecutionNumber) {
 			t.Errorf("the entity is in execution %d of %d, want at most %d", last.ExecutionNumber, executions, want)
 		}
 		if store := calls["DynamoDB"] + calls["SQS"]; 2*store > 5**operations {
 			t.Errorf("got %d calls for %d operations, want at most 2.5 each", store, *operations)
 		}
-		if mostEvents > 5000 || mostHanded > 256<<10 {
+		if mostEvents > 5000 || mostState > 256<<10 {
 			t.Errorf("got %d events and %d bytes of state in an execution, want at most 5,000 and 256 KiB",
-				mostEvents, mostHanded)
+				mostEvents, mostState)
 		}
 	})
 }

@@ -147,7 +147,7 @@ func TestR28_errorDetails_areEncoded(t *testing.T) {
 				if strings.Contains(logged.String(), secret) {
 					t.Error("the log contains the secret")
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}
@@ -263,7 +263,7 @@ func TestR28_errorDetailsWithoutTheirCodec_blockTheInstance(t *testing.T) {
 				if got := must(client.Result[string](must(cl.Status(ctx, "i-1")))); got != c.want {
 					t.Errorf("got result %q, want %q", got, c.want)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}

@@ -242,7 +242,7 @@ func TestR29_activitiesOfAKey_runInSequence(t *testing.T) {
 		if len(by.began) != 70 || by.most != 2 {
 			t.Errorf("got %d starts, at most %d keys at once, want 70 and 2", len(by.began), by.most)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -286,7 +286,7 @@ func TestR29_recordFails_laterRecordsOfItsKeyFail(t *testing.T) {
 		if want := []string{"a1", "a1", "a2", "a3"}; !slices.Equal(ofA, want) {
 			t.Errorf("got starts %q, want %q of key a", by.began, want)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -311,7 +311,7 @@ func TestR29_nextAttemptIsDelayed_isSentByATimer(t *testing.T) {
 				t.Error("an attempt was sent before it was due, and was released")
 			}
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -330,7 +330,7 @@ func TestR29_crashAtAnyCall_keyHasOneHolder(t *testing.T) {
 			exclusive(t, simhub.Options{Environments: 2, Intercept: intercept},
 				func(_ context.Context, h *hub, _ *holders) {
 					h.wantEnd(h.start("holds", all), "a1 a2 b1 a3")
-					h.checkRest()
+					h.checkIdle()
 				})
 			crashed = calls.Load() >= n
 		}
@@ -519,7 +519,7 @@ func TestR29_waitingActivityEnds_isNotRun(t *testing.T) {
 		}()
 		h.wantEnd(in, "a1 timeout cancelled a4")
 		by.wantStarts(t, "a1", "a4")
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -642,7 +642,7 @@ func TestR29_activityReturnsErrPending_fails(t *testing.T) {
 	exclusive(t, simhub.Options{}, func(_ context.Context, h *hub, _ *holders) {
 		in := h.start("holds", []hold{{Key: "a", Name: "a1", Pending: true}, {Key: "a", Name: "a2"}})
 		h.wantEnd(in, "ExclusivePendingError a2")
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -663,7 +663,7 @@ func TestR29_queueIsMissing_errorNamesTheSetting(t *testing.T) {
 		if !strings.Contains(said, `set Exclusive in the WorkQueueProps of "default"`) || len(by.began) > 0 {
 			t.Errorf("got starts %q and error %q, want none and the setting", by.began, said)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -730,7 +730,7 @@ func TestR29_everyRecordTwice_activityRunsOnce(t *testing.T) {
 		w.HandleRecords(ctx, records)
 		h.wantEnd(in, "a1 a2")
 		by.wantStarts(t, "a1", "a2")
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -752,7 +752,7 @@ func TestR29_keyIsFreeLateInTheInvocation_activityRunsInTheNext(t *testing.T) {
 			t.Errorf("all activities took %v, want 24m: the released records were not redelivered at once",
 				end.Time.Sub(began))
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

@@ -36,7 +36,7 @@ func (h *hub) over(in provider.Instance) {
 	if now := h.read(in); now.Status != provider.StatusCompleted {
 		h.t.Errorf("the instance is %s a day after its end, want completed", now.Status)
 	}
-	h.checkRest()
+	h.checkIdle()
 }
 
 // Turns without code commit messages that arrive before the start time. The code ends in its first turn, and the

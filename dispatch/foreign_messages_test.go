@@ -148,7 +148,7 @@ func TestMessage_invalid_becomesADeadLetterAtOnce(t *testing.T) {
 				t.Errorf("%s: got reason %q", b.body[:min(len(b.body), 100)], reasons[i])
 			}
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

@@ -284,10 +284,10 @@ func (h *hub) finish(in provider.Instance) history.Event {
 	return end
 }
 
-// checkRest fails the test unless all instances have ended with a valid history, and all queues are empty.
-func (h *hub) checkRest() {
+// checkIdle fails the test unless all instances have ended with a valid history, and all queues are empty.
+func (h *hub) checkIdle() {
 	h.t.Helper()
-	if err := h.CheckRest(h.t.Context()); err != nil {
+	if err := h.CheckIdle(h.t.Context()); err != nil {
 		h.t.Error(err)
 	}
 }

@@ -45,7 +45,7 @@ func TestR20_nextTurnHasNoInlineActivity_isInTheSameCommit(t *testing.T) {
 			t.Errorf("ended with %s %s, want 3", end.String(), end.Output)
 		}
 		w.wantRuns(t, 1, 0)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -65,7 +65,7 @@ func TestR20_crashAroundACommitOfTwoTurns_losesNothing(t *testing.T) {
 			} else {
 				w.wantRuns(t, 2, 1)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -107,7 +107,7 @@ func TestR20_conflictAfterTheCodeRanAhead_discardsIt(t *testing.T) {
 			if end := h.finish(in); string(end.Output) != want || conflicts != 1 {
 				t.Errorf("steps=%v: ended with %s %s, want %s", steps, end.String(), end.Output, want)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -134,7 +134,7 @@ func TestR20_outputIsRejectedWhileTheCodeIsAhead_codeReceivesIt(t *testing.T) {
 			if end := h.finish(h.start("works", n)); string(end.Output) != fmt.Sprint(n) {
 				t.Errorf("%d inline activities: ended with %s %s %v", n, end.String(), end.Output, end.Error)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -173,7 +173,7 @@ func TestR20_outcomeAndDecisionsExceedACommit_areCommittedSeparately(t *testing.
 				t.Errorf("%v: ended with %s %s %v after %d runs, want %s after %d",
 					sides, end.String(), end.Output, end.Error, ran.Load(), total, want)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -193,7 +193,7 @@ func TestR20_pauseFollowsTheTrigger_isBeforeTheOutcome(t *testing.T) {
 			t.Errorf("ended with %s %s, want 3", end.String(), end.Output)
 		}
 		w.wantRuns(t, 1, 0)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -285,7 +285,7 @@ func TestR20_status_isDeferredToALaterTurn(t *testing.T) {
 				if shown > 1500*time.Millisecond {
 					t.Errorf("the status Running was written after %v, want at most 1.5s", shown)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}
@@ -336,6 +336,6 @@ func TestR20_chainContinuesInAnotherInvocation_showsItsStatus(t *testing.T) {
 			t.Errorf("ended with %s %s, want 2500", end.String(), end.Output)
 		}
 		w.wantRuns(t, 2500, 0)
-		h.checkRest()
+		h.checkIdle()
 	})
 }

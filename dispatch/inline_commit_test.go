@@ -77,7 +77,7 @@ func TestR20_conflict_dropsRunningActivities(t *testing.T) {
 		if why.Load() != perdure.ReasonLockLost {
 			t.Errorf("the running activity was stopped with reason %v, want lock_lost", why.Load())
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -122,7 +122,7 @@ func TestR20_activityExceedsItsTimeDuringACommit_isSentToItsQueue(t *testing.T) 
 		if why.Load() != perdure.ReasonInvocationDeadline {
 			t.Errorf("the activity was stopped with reason %v, want the invocation deadline", why.Load())
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -140,7 +140,7 @@ func TestR20_processDiesWhileATimedOutActivityIsSent_redispatchSendsIt(t *testin
 					t.Errorf("crash at call %d, after=%v: ended with %s %s, want 30000",
 						n, after, end.String(), end.Output)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 			if calls.Load() < n || t.Failed() {
 				break
@@ -167,7 +167,7 @@ func TestR20_pauseWhileAnActivityRuns_outcomeIsParked(t *testing.T) {
 			t.Errorf("ended with %s %s, want 1500", end.String(), end.Output)
 		}
 		w.wantRuns(t, 3, 1)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -186,7 +186,7 @@ func TestR20_terminationFollowsTheTrigger_runsNoActivity(t *testing.T) {
 			t.Errorf("ended with %s after %v, want terminated within 1s", end.String(), took)
 		}
 		w.wantRuns(t, 0, 0)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -222,7 +222,7 @@ func TestR20_cancelledInTheSameTurn_doesNotRun(t *testing.T) {
 	withInlineWork(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 		h.finish(h.start("works", 0))
 		w.wantRuns(t, 1, 0)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -260,7 +260,7 @@ func TestR20_decisionsFillACommit_outcomesAreInTheNextOne(t *testing.T) {
 			t.Errorf("ended with %s %s %v after %d runs, want %s after 40",
 				end.String(), end.Output, end.Error, ran.Load(), total)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

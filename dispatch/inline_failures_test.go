@@ -58,7 +58,7 @@ func TestR20_failuresExceedACommit_areConsumedInParts(t *testing.T) {
 			t.Errorf("ended with %s %s, want 400", end.String(), end.Output)
 		}
 		w.wantRuns(t, 400, 0)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -88,7 +88,7 @@ func TestR20_pauseBetweenTwoAttempts_nextAttemptRunsInItsQueue(t *testing.T) {
 		if end := h.finish(in); end.Kind != history.OrchestrationFailed {
 			t.Errorf("ended with %s, want failed", end.String())
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -132,7 +132,7 @@ func TestR20_stoppedBetweenTwoAttempts_nextAttemptWaitsUntilDue(t *testing.T) {
 		if waited := at[1].Sub(at[0]); waited < 900*time.Millisecond || waited > 3*time.Second {
 			t.Errorf("the second attempt started %v after the first, want 0.9s to 3s", waited)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -182,7 +182,7 @@ func TestR20_copyFailsAfterTheOutcome_isDropped(t *testing.T) {
 				t.Errorf("%s: ended with %s %s, want 150", name, end.String(), end.Output)
 			}
 			w.wantRuns(t, 150, 0)
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -245,6 +245,6 @@ func TestMetrics_inlineActivities_areIncluded(t *testing.T) {
 		"ActivitiesRetried": 2, "ActivitiesFailed": 1, "ActivitiesCancelled": 1, "ActivitiesLeaked": 1,
 	}
 	if diff := cmp.Diff(want, sums(t, of["activity"])); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("mismatch (-want +got):\n%s", diff)
 	}
 }

@@ -129,7 +129,7 @@ func TestR20_activityCrashesItsProcess_isSentToItsQueue(t *testing.T) {
 			t.Errorf("ended with %s %s, want 2", end.String(), end.Output)
 		}
 		w.wantRuns(t, 4, 2) // each crashed inline and then ran in a worker
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -168,7 +168,7 @@ func TestR20_outcomeIsCommitted_activityDoesNotRunAgain(t *testing.T) {
 				outside = 0
 			}
 			w.wantRuns(t, 3, outside)
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -193,7 +193,7 @@ func TestR20_processDiesAfterACommitDuringAnActivity_redispatchSendsIt(t *testin
 			t.Errorf("ended with %s %s, crashed: %v, want 1000", end.String(), end.Output, crashed.Load())
 		}
 		w.wantRuns(t, 3, 1)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -235,7 +235,7 @@ func TestR20_processIsThawed_commitConflicts(t *testing.T) {
 			if end := h.finish(in); string(end.Output) != "2" {
 				t.Errorf("ended with %s %s, want 2", end.String(), end.Output)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -265,7 +265,7 @@ func TestR20_staleCache_runsNoActivity(t *testing.T) {
 		h.turn(0)
 		w.wantRuns(t, 0, 0)
 		h.finish(in)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -296,7 +296,7 @@ func TestR20_outcomeDuringTheCommitThatSendsTheActivity_isDropped(t *testing.T) 
 			t.Errorf("ended with %s %s, want 2", end.String(), end.Output)
 		}
 		w.wantRuns(t, 2, 1)
-		h.checkRest()
+		h.checkIdle()
 	})
 	close(release)
 }
@@ -312,7 +312,7 @@ func TestR20_responseToTheCommitIsLost_activityDoesNotRunInline(t *testing.T) {
 		return 2, nil
 	}}
 	lost := 0
-	var looks atomic.Int64
+	var pollCount atomic.Int64
 	var isLost, sent atomic.Bool
 	withInlineWork(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -321,7 +321,7 @@ func TestR20_responseToTheCommitIsLost_activityDoesNotRunInline(t *testing.T) {
 			case c.Operation == "SendMessageBatch":
 				sent.Store(true)
 			case c.Operation == "Query" && !sent.Load():
-				looks.Add(1)
+				pollCount.Add(1)
 			}
 			err := next()
 			if isCommit(c, "h#0000000001") && lost == 0 {
@@ -336,10 +336,10 @@ func TestR20_responseToTheCommitIsLost_activityDoesNotRunInline(t *testing.T) {
 			t.Errorf("ended with %s %s after %d lost responses, want 2 after 1", end.String(), end.Output, lost)
 		}
 		w.wantRuns(t, 2, 1)
-		if n := looks.Load(); n > 0 {
-			t.Errorf("got %d reads of the history before the send: the commit was taken for a conflict", n)
+		if n := pollCount.Load(); n > 0 {
+			t.Errorf("got %d reads of the history before the send: the commit counted as a conflict", n)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -382,7 +382,7 @@ func TestR20_raceWithATimer_firstIsCommitted(t *testing.T) {
 			if string(end.Output) != c.want || end.Time.Sub(began) > c.fires+2*time.Second {
 				t.Errorf("ended with %s %s after %v, want %s", end.String(), end.Output, end.Time.Sub(began), c.want)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -412,7 +412,7 @@ func TestR20_thousandActivities_runConcurrently(t *testing.T) {
 			t.Errorf("ended with %s %s, %d at a time, want 499500 and 100", end.String(), end.Output, most.Load())
 		}
 		w.wantRuns(t, 1000, 0)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -444,7 +444,7 @@ func TestR20_resultsExceedACommit_areConsumedInParts(t *testing.T) {
 			t.Errorf("ended with %s %s %v after %d runs, want 6000000 after 40",
 				end.String(), end.Output, end.Error, ran.Load())
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -484,7 +484,7 @@ func TestR20_continueAsNew_cancelsRunningActivities(t *testing.T) {
 		if n := h.Cloud.Counts()["SQS.SendMessageBatch"]; n != 0 {
 			t.Errorf("got %d sends, want none", n)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -516,7 +516,7 @@ func TestR20_chain_yieldsToMessages(t *testing.T) {
 		if took := end.Time.Sub(began); end.Kind != history.OrchestrationCompleted || took > 12*time.Second {
 			t.Errorf("ended with %s %s after %v, want completed within 12s", end.String(), end.Output, took)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -539,7 +539,7 @@ func TestR20_pauseFollowsTheTrigger_stopsTheChain(t *testing.T) {
 			t.Errorf("ended with %s %s, want 5", end.String(), end.Output)
 		}
 		w.wantRuns(t, 5, 0)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -611,7 +611,7 @@ func TestR20_clientRequest_stopsAChain(t *testing.T) {
 		if end.Kind != history.OrchestrationCancelled || took > 4200*time.Millisecond {
 			t.Errorf("ended with %s after %v, want cancelled within 4.2s", end.String(), took)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -653,7 +653,7 @@ func TestR20_clientClockIsFarAhead_noteIsIgnored(t *testing.T) {
 			if _, now := w.ran(); now != outside {
 				t.Errorf("%v ahead: got %d activities sent to their queue after the pause, want none", by, now-outside)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -664,18 +664,18 @@ func TestR20_requestNote_isReadOncePerSecond(t *testing.T) {
 	for takes, want := range map[time.Duration]int{900 * time.Millisecond: 0, 4500 * time.Millisecond: 4} {
 		w := &inlineWork{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, takes) }}
 		withInlineWork(t, w, simhub.Options{InlineTimeout: 30 * time.Second}, nil, func(_ context.Context, h *hub) {
-			looks := 0
+			pollCount := 0
 			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				if c.Operation == "GetItem" {
-					looks++
+					pollCount++
 				}
 				return next()
 			})
 			in := h.start("works", 1)
-			looks = 0
+			pollCount = 0
 			h.serveFor(20 * time.Second)
-			if looks != want {
-				t.Errorf("got %d reads in %v, want %d", looks, takes, want)
+			if pollCount != want {
+				t.Errorf("got %d reads in %v, want %d", pollCount, takes, want)
 			}
 			h.finish(in)
 		})
@@ -700,7 +700,7 @@ func TestR20_invocationProcessesTheCancel_undoRunsInline(t *testing.T) {
 		}))
 		h.finish(in)
 		w.wantRuns(t, 1, 0)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -756,7 +756,7 @@ func TestR20_invocationIsNearItsEnd_activityLeavesTimeForTheCommit(t *testing.T)
 		if steps < 20 || least < reserve || least > time.Second {
 			t.Errorf("got %d commits of inline activities, the latest %v before the end of turns", steps, least)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -811,7 +811,7 @@ func TestR20_retryIntervalIsAtMostASecond_retryRunsInTheInvocation(t *testing.T)
 					t.Errorf("run %d has attempt %d", i+1, a.Attempt)
 				}
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -835,7 +835,7 @@ func TestR20_errorPanicPendingOrGoexit_failsTheActivity(t *testing.T) {
 				t.Errorf("%s: ended with %s %v, want an error with %q", name, end.String(), end.Error, c.want)
 			}
 			w.wantRuns(t, 1, 0)
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -853,7 +853,7 @@ func TestR20_startToCloseExpires_activityFails(t *testing.T) {
 			t.Errorf("ended with %s %v, want a start-to-close timeout", end.String(), end.Error)
 		}
 		w.wantRuns(t, 1, 0)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -874,7 +874,7 @@ func TestR20_callWithAWaitOrKey_goesToItsQueue(t *testing.T) {
 			if h.events(in)[2].Inline {
 				t.Error("the activity is marked as inline")
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -919,7 +919,7 @@ func TestR20_replay_runsNoActivity(t *testing.T) {
 			t.Errorf("ended with %s %s, want 5", end.String(), end.Output)
 		}
 		w.wantRuns(t, 5, 0)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

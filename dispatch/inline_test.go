@@ -181,7 +181,7 @@ func TestInline_losesARace_contextEndsInTheSameTurn(t *testing.T) {
 				e.String(), e.Inline, e.Time.Sub(began))
 		}
 		h.finish(in)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -199,6 +199,6 @@ func TestInline_exceedsItsTime_isSentToItsQueue(t *testing.T) {
 		if e := h.events(in)[4]; e.Kind != history.ActivityCompleted || e.Inline || e.Attempt != 1 {
 			t.Errorf("got outcome %+v, want the first attempt of a worker", e)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }

@@ -137,9 +137,9 @@ func TestInterceptor_endsItsContext_changesNothing(t *testing.T) {
 	for _, name := range []string{"chain", "fan", "retries", "statuses"} {
 		inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{ends}}, func(_ context.Context, h *hub) {
 			if end := h.finish(h.start(name, 3)); end.Kind != history.OrchestrationCompleted {
-				t.Errorf("%s: %+v", name, end)
+				t.Errorf("%s: got %+v", name, end)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 	inBubble(t, simhub.Options{Registry: versions("1"), Interceptors: []perdure.Interceptor{ends}},
@@ -156,7 +156,7 @@ func TestInterceptor_endsItsContext_changesNothing(t *testing.T) {
 					Data: encoded(t, 2),
 				})
 			h.finish(in)
-			h.checkRest()
+			h.checkIdle()
 		})
 }
 
@@ -184,9 +184,9 @@ func TestInterceptor_callsNextConcurrently_runsOnce(t *testing.T) {
 		inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{wild}}, func(_ context.Context, h *hub) {
 			in := h.start(name, 3)
 			if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
-				t.Errorf("%s: %+v", name, end)
+				t.Errorf("%s: got %+v", name, end)
 			}
-			h.checkRest()
+			h.checkIdle()
 			wg.Wait()
 		})
 	}
@@ -230,7 +230,7 @@ func TestInterceptor_crashesTheProcess_diagnosisNamesIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &fatal{}
-			deadly := perdure.Interceptor{Turn: func(
+			crasher := perdure.Interceptor{Turn: func(
 				ctx context.Context, turn perdure.TurnInfo, next func(context.Context) perdure.TurnResult,
 			) {
 				f.dies.Store(turn.Sequence > 1)
@@ -238,7 +238,7 @@ func TestInterceptor_crashesTheProcess_diagnosisNamesIt(t *testing.T) {
 			}, OnTasks: func(context.Context, perdure.TurnTasks) {}}
 			o := simhub.Options{
 				Registry: sleeper(1, "add"), Intercept: f.crash(), CacheBytes: cache,
-				Interceptors: []perdure.Interceptor{deadly},
+				Interceptors: []perdure.Interceptor{crasher},
 			}
 			inBubble(t, o, func(_ context.Context, h *hub) {
 				in := h.start("sleeper", 0)

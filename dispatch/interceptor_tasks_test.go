@@ -116,9 +116,9 @@ func TestOnTasks_receivesEveryKindOfTaskAndEnd(t *testing.T) {
 			h.serveFor(10 * time.Minute)
 			h.raise(in, "e-1", 7)
 			if end := h.finish(in); string(end.Output) != `"over"` {
-				t.Fatalf("%s: %+v", name, end)
+				t.Fatalf("%s: got %+v", name, end)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 		got := slices.Sorted(slices.Values(withoutNumbers(log.lines)))
 		if diff := cmp.Diff([]string{
@@ -161,7 +161,7 @@ func TestOnTasks_anyCallFails_reportsEachTaskOnce(t *testing.T) {
 			h.interfere(fails)
 			h.serveFor(24 * time.Hour)
 			h.interfere(nil)
-			h.checkRest()
+			h.checkIdle()
 			made = calls.Load() >= failing
 		})
 	}
@@ -197,14 +197,14 @@ func TestOnTasks_turnRanAhead_reportsTasksOfBothTurns(t *testing.T) {
 		if end := h.finish(in); string(end.Output) != "7" {
 			t.Fatalf("got %+v, want 7", end)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 	want := []string{
 		"1: begins #3 activity inc", "1: begins #7 external_event add", "1: ends #3 activity inc of 1 completed",
 		"1: ends #7 external_event add of 1 completed",
 	}
 	if diff := cmp.Diff(want, log.lines); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("mismatch (-want +got):\n%s", diff)
 	}
 }
 
@@ -229,14 +229,14 @@ func TestOnTasks_pausedInstanceTerminated_reportsEnds(t *testing.T) {
 			Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID, Text: "enough",
 		})
 		h.finish(in)
-		h.checkRest()
+		h.checkIdle()
 	})
 	want := []string{
 		"1: begins #3 timer patience", "1: begins #4 external_event add",
 		"3: ends #3 timer patience of 1 cancelled orchestration_terminal_terminated",
 	}
 	if diff := cmp.Diff(want, log.lines); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("mismatch (-want +got):\n%s", diff)
 	}
 }
 
@@ -278,7 +278,7 @@ func TestOnTasks_interceptorPanicsOrWrites_changesNothing(t *testing.T) {
 				t.Errorf("got %+v in history, want the original failure", e.Error)
 			}
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 	if n := strings.Count(logged.String(), logevent.InterceptorPanicked); n != 3 || len(log.lines) != 4 {
 		t.Errorf("got %d logged panics, tasks %q", n, log.lines)
@@ -296,14 +296,14 @@ func TestOnTasks_processDies_tasksAreNotReportedAgain(t *testing.T) {
 			log := &taskLog{of: "i-1"}
 			var h *hub
 			var dies atomic.Bool
-			deadly := perdure.Interceptor{OnTasks: func(ctx context.Context, turn perdure.TurnTasks) {
+			crasher := perdure.Interceptor{OnTasks: func(ctx context.Context, turn perdure.TurnTasks) {
 				log.interceptor().OnTasks(ctx, turn)
 				dies.Store(true)
 				_, _ = h.Provider.ReadInstance(ctx, turn.InstanceID)
 			}}
 			witness := &simhub.TaskWitness{}
 			inBubble(t, simhub.Options{
-				Registry: sleeper(3, "add"), CacheBytes: cache, Interceptors: []perdure.Interceptor{deadly},
+				Registry: sleeper(3, "add"), CacheBytes: cache, Interceptors: []perdure.Interceptor{crasher},
 				Tasks: witness, Environments: 2,
 				Intercept: simhub.Crash(func(simaws.Call) (bool, bool) { return dies.Swap(false), false }),
 			}, func(_ context.Context, hub *hub) {
@@ -316,7 +316,7 @@ func TestOnTasks_processDies_tasksAreNotReportedAgain(t *testing.T) {
 				if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "3" {
 					t.Errorf("got %+v, want 3", end)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 			if begins := strings.Count(strings.Join(log.lines, "\n"), "begins"); begins != 3 ||
 				len(slices.Compact(slices.Sorted(slices.Values(log.lines)))) != len(log.lines) {

@@ -190,7 +190,7 @@ func TestInterceptor_orchestrationFailsOrBlocks_receivesTheFailure(t *testing.T)
 					h.serveFor(10 * time.Minute)
 					last := w.results[len(w.results)-1]
 					if diff := cmp.Diff(want, last, cmpopts.IgnoreFields(history.Failure{}, "Message")); diff != "" {
-						t.Errorf("(-want +got):\n%s", diff)
+						t.Errorf("mismatch (-want +got):\n%s", diff)
 					}
 				})
 		})
@@ -209,7 +209,7 @@ func TestInterceptor_breaksTheRules_changesNothing(t *testing.T) {
 			for _, e := range h.events(in) {
 				kinds = append(kinds, e.Kind)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 		return kinds, calls
 	}

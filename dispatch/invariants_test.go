@@ -230,7 +230,7 @@ func TestI8_frozenProcessCommitsAfterContinueAsNew_conflicts(t *testing.T) {
 		if end := h.finish(in); string(end.Output) != "3" || h.read(in).ExecutionNumber != 2 {
 			t.Errorf("execution %d ended with %s, want execution 2 with 3", h.read(in).ExecutionNumber, end.Output)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -239,7 +239,7 @@ func TestI8_frozenProcessCommitsAfterContinueAsNew_conflicts(t *testing.T) {
 // 3. The process commits the turn, and the commit conflicts.
 func TestI8_frozenProcessCommitsAfterDeletion_conflicts(t *testing.T) {
 	t.Parallel()
-	for _, place := range []string{"the fence", "its stub"} {
+	for _, place := range []string{"the fence", "stub"} {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -275,7 +275,7 @@ func TestI8_frozenProcessCommitsAfterDeletion_conflicts(t *testing.T) {
 				h.wantNone(in.InstanceID)
 				h.wantStubs(in.ExecutionID, 3) // the start, the first turn, and the end by the deletion
 				h.serveFor(time.Hour)
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}

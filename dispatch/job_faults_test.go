@@ -64,8 +64,8 @@ func (h *hub) startJob(b admin.JobRequest) admin.Job {
 	return j
 }
 
-// look runs one sweep, ignores its error, and returns the job two minutes later.
-func (h *hub) look(j admin.Job) admin.Job {
+// sweepAndRead runs one sweep, ignores its error, and returns the job two minutes later.
+func (h *hub) sweepAndRead(j admin.Job) admin.Job {
 	h.t.Helper()
 	ctx, stop := context.WithTimeout(h.t.Context(), time.Minute)
 	defer stop()
@@ -118,7 +118,7 @@ func TestR22_emptyTimeRange_jobIsRejectedOrEnds(t *testing.T) {
 		if err := h.Provider.PutJob(ctx, &j); err != nil {
 			t.Fatal(err)
 		}
-		if j = h.look(j); j.State != provider.JobCompleted || j.Matched != 0 {
+		if j = h.sweepAndRead(j); j.State != provider.JobCompleted || j.Matched != 0 {
 			t.Errorf("got job %+v, want completed without matches", j)
 		}
 	})
@@ -196,7 +196,7 @@ func TestR22_pagesWithoutAMatch_jobGoesOn(t *testing.T) {
 		}
 		h.completed(selected-1, func(i int) string { return fmt.Sprint("i-", i) })
 
-		j := h.look(h.startJob(purgeNothing))
+		j := h.sweepAndRead(h.startJob(purgeNothing))
 		if j.State != provider.JobCompleted || j.Matched != selected || j.Done != selected {
 			t.Errorf("got job %+v, want %d matched and done", j, selected)
 		}
@@ -225,7 +225,7 @@ func TestR22_unreadableInstance_countsAsFailedAndJobContinues(t *testing.T) {
 		if err != nil || p.Matched != many {
 			t.Errorf("preview: got %+v, error %v, want %d matches", p, err, many)
 		}
-		if j := h.look(h.startJob(purgeNothing)); j.State != provider.JobCompleted || j.Matched != many ||
+		if j := h.sweepAndRead(h.startJob(purgeNothing)); j.State != provider.JobCompleted || j.Matched != many ||
 			j.Done != many-2 || j.Failed != 2 || len(j.Errors) != 2 {
 			t.Errorf("got job %+v, want completed with 2 failed", j)
 		}
@@ -245,7 +245,7 @@ func TestR22_unreadableJob_otherJobsComplete(t *testing.T) {
 		h.putItem(map[string]ddbtypes.AttributeValue{
 			"pk": textValue("hub"), "sk": textValue("job#7ZZY"), "job": textValue(narrower),
 		})
-		j := h.look(h.startJob(purgeNothing))
+		j := h.sweepAndRead(h.startJob(purgeNothing))
 		if j.State != provider.JobCompleted || j.Done != 3 {
 			t.Errorf("got job %+v, want completed with 3 done", j)
 		}
@@ -265,7 +265,7 @@ func TestR22_longestInstanceIDs_batchFitsJobItem(t *testing.T) {
 				tail := fmt.Sprintf("%04d", i)
 				return strings.Repeat(of, (provider.MaxInstanceIDBytes-len(tail))/len(of)) + tail
 			})
-			if j := h.look(h.startJob(purgeNothing)); j.State != provider.JobCompleted || j.Done != 250 {
+			if j := h.sweepAndRead(h.startJob(purgeNothing)); j.State != provider.JobCompleted || j.Done != 250 {
 				t.Errorf("%q: %s, matched %d, done %d, %.300v", of, j.State, j.Matched, j.Done, j.Errors)
 			}
 		})
@@ -293,12 +293,12 @@ func TestR22_slowInstances_countAsFailedAndDelayNothing(t *testing.T) {
 			}
 			return next()
 		})
-		if other = h.look(other); other.State != provider.JobCompleted || other.Done != 1 {
+		if other = h.sweepAndRead(other); other.State != provider.JobCompleted || other.Done != 1 {
 			t.Errorf("other job: got %+v, want completed with 1 done", other)
 		}
 		sweeps := 1
 		for ; !j.Ended() && sweeps < 60; sweeps++ {
-			j = h.look(j)
+			j = h.sweepAndRead(j)
 		}
 		if j.State != provider.JobCompleted || j.Matched != 300 || j.Done != 300-slow || j.Failed != slow ||
 			!strings.Contains(fmt.Sprint(j.Errors), "time limit of the job step") {
@@ -330,7 +330,7 @@ func TestR22_instanceFailsAgainAndAgain_isTriedInFiveSteps(t *testing.T) {
 			return next()
 		})
 		for range 10 {
-			j = h.look(j)
+			j = h.sweepAndRead(j)
 		}
 		if j.State != provider.JobCompleted || j.Done != 1 || j.Failed != 1 || steps != 5 {
 			t.Errorf("got %s after %d steps: done %d, failed %d, errors %v; want completed after 5 steps",
@@ -361,14 +361,14 @@ func TestR22_matchingFailsForAnHour_jobReportsErrorAndKeepsCounts(t *testing.T) 
 			return next()
 		})
 		for range 30 {
-			j = h.look(j)
+			j = h.sweepAndRead(j)
 		}
 		if j.Ended() || j.Done == 0 || j.Done != j.Matched || len(j.Errors) != 1 || writes.Load() != j.Done {
 			t.Errorf("got %s, matched %d, done %d with %d deletions, errors %v",
 				j.State, j.Matched, j.Done, writes.Load(), j.Errors)
 		}
 		h.interfere(nil)
-		if j = h.look(j); j.State != provider.JobCompleted || j.Done != 250 {
+		if j = h.sweepAndRead(j); j.State != provider.JobCompleted || j.Done != 250 {
 			t.Errorf("after recovery: got %s, matched %d, done %d, want completed with 250 done",
 				j.State, j.Matched, j.Done)
 		}
@@ -415,7 +415,7 @@ func TestR22_queriesThrottledForAnHour_eachInstanceIsProcessedOnce(t *testing.T)
 					return next()
 				})
 				for range sweeps {
-					j = h.look(j)
+					j = h.sweepAndRead(j)
 				}
 				t.Logf("in an hour: %d throttled queries, %d writes of the job, %d deleted instances",
 					throttled, jobWrites, len(deleted))
@@ -429,7 +429,7 @@ func TestR22_queriesThrottledForAnHour_eachInstanceIsProcessedOnce(t *testing.T)
 						sweeps, throttled, jobWrites)
 				}
 				hour = false
-				if j = h.look(j); j.State != provider.JobCompleted || j.Matched != many || j.Done != many ||
+				if j = h.sweepAndRead(j); j.State != provider.JobCompleted || j.Matched != many || j.Done != many ||
 					j.Failed+j.Skipped > 0 {
 					t.Errorf("after recovery: got %s, matched %d, done %d, failed %d, errors %v",
 						j.State, j.Matched, j.Done, j.Failed, j.Errors)
@@ -461,7 +461,7 @@ func TestR22_missingPermission_jobEndsWithErrors(t *testing.T) {
 		})
 		j := h.startJob(purgeNothing)
 		for range 3 {
-			j = h.look(j)
+			j = h.sweepAndRead(j)
 		}
 		if j.State != provider.JobCompleted || j.Failed != 250 || j.Done != 0 || len(j.Errors) == 0 ||
 			len(j.Errors) > 20 {
@@ -495,10 +495,10 @@ func TestR22_twoJobsAndTwoRenewers_countEachInstanceOnce(t *testing.T) {
 				defer close(second)
 				_, _ = h.Timekeeper.Sweep(h.t.Context())
 			}()
-			jobs[0] = h.look(jobs[0])
+			jobs[0] = h.sweepAndRead(jobs[0])
 			<-second
 		}
-		jobs[1] = h.look(jobs[1])
+		jobs[1] = h.sweepAndRead(jobs[1])
 		for _, j := range jobs {
 			if j.State != provider.JobCompleted || j.Done != j.Matched || j.Matched > many || j.Failed+j.Skipped > 0 {
 				t.Errorf("got %s, matched %d, done %d, failed %d, errors %v",

@@ -57,7 +57,7 @@ func TestR24_receiverIsBeingDeleted_eventIsRefused(t *testing.T) {
 		h.turns()
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if in, ok := c.Input.(*dynamodb.PutItemInput); ok && in.Item["deleted"] != nil {
-				return errors.New("process died")
+				return errors.New("process crashed")
 			}
 			return next()
 		})

@@ -75,7 +75,7 @@ func TestR24_messageSentTwice_isOneEvent(t *testing.T) {
 			if end := h.finish(in); string(end.Output) != `"5 delivered; heard [0 1 2 3 4]"` {
 				t.Errorf("ended with %s, output %s", end.String(), end.Output)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -91,7 +91,7 @@ func TestR24_anyCallFails_eventsArriveInOrder(t *testing.T) {
 				if end := h.finish(in); string(end.Output) != `"4 delivered; heard [0 1 2 3]"` {
 					t.Errorf("call %d fails: ended with %s, output %s", n, end.String(), end.Output)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 			made = calls.Load() >= n
 		}
@@ -423,7 +423,7 @@ func TestR24_senderEndsOrIsCancelled_eventIsSent(t *testing.T) {
 				h.serveFor(24 * time.Hour)
 				h.wantOutput(sender, want)
 				h.wantOutput(receiver, "[7]")
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}

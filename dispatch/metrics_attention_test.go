@@ -28,7 +28,7 @@ func TestMetrics_instanceNeedsAttention_isLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := 0
-		look := func(want map[string]any) {
+		sweepAndCompare := func(want map[string]any) {
 			t.Helper()
 			if _, err := k.Sweep(ctx); err != nil {
 				t.Error(err)
@@ -37,7 +37,7 @@ func TestMetrics_instanceNeedsAttention_isLogged(t *testing.T) {
 			wantAttention(t, all[seen:], want)
 			seen = len(all)
 		}
-		look(nil)
+		sweepAndCompare(nil)
 
 		in := h.start("sleeper", 0)
 		lacks := h.orchestrator(versions("1"), "lacks")
@@ -46,14 +46,14 @@ func TestMetrics_instanceNeedsAttention_isLogged(t *testing.T) {
 			h.give(lacks)
 		}
 		h.startAs("i-2", "sleeper", 0)
-		_ = h.loseAll() // the wake
+		_ = h.loseMessages() // the wake
 		time.Sleep(3 * time.Minute)
 		if _, err := k.Sweep(ctx); err != nil { // wakes the Pending instance
 			t.Error(err)
 		}
 		seen = len(log.String())
 		time.Sleep(2 * time.Minute)
-		look(map[string]any{"hub": "shop", "InstancesBlocked": 1.0, "OldestPendingSeconds": 300.0})
+		sweepAndCompare(map[string]any{"hub": "shop", "InstancesBlocked": 1.0, "OldestPendingSeconds": 300.0})
 
 		err = h.Provider.EnqueueForOrchestrator(ctx,
 			provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID},
@@ -64,7 +64,7 @@ func TestMetrics_instanceNeedsAttention_isLogged(t *testing.T) {
 		h.give(lacks)
 		time.Sleep(10 * time.Minute)
 		h.give(lacks)
-		look(nil)
+		sweepAndCompare(nil)
 	})
 }
 

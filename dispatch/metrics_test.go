@@ -113,7 +113,7 @@ func TestMetrics_orchestration_hasOneLinePerInvocation(t *testing.T) {
 		"TurnLatency": 2, "CacheHits": 2,
 	}
 	if diff := cmp.Diff(want, sums(t, lines)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("mismatch (-want +got):\n%s", diff)
 	}
 	for _, l := range lines {
 		if v, there := l.values["ActivityEndToEndLatency"]; there { // the attempts are a minute apart
@@ -142,7 +142,7 @@ func TestMetrics_endIsDispatchedTwice_isCountedOnce(t *testing.T) {
 			h.interfere(failsOnce(&calls, failing))
 			h.serveFor(time.Hour)
 			h.interfere(nil)
-			h.checkRest()
+			h.checkIdle()
 			made = calls.Load() >= failing
 		})
 		if got := sums(t, lines); got["OrchestrationsCompleted"] != 1 || got["OrchestrationEndToEndLatency"] != 1 {

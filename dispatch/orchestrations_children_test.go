@@ -30,7 +30,7 @@ func addFamily(r *perdure.Registry) {
 		_, err := perdure.CallSubOrchestrationByName[int](ctx, "chain", 1, perdure.WithInstanceID(id)).Await(ctx)
 		var failed *perdure.SubOrchestrationError
 		if !errors.As(err, &failed) {
-			return "", errors.New("an id in use was taken")
+			return "", errors.New("a start with an ID in use succeeded")
 		}
 		return failed.Type, nil
 	})

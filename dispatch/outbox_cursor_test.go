@@ -193,7 +193,7 @@ func TestOutbox_largeTurnWithoutCursor_isSentAgain(t *testing.T) {
 			}
 		}
 		if sent := sentBy(h.made()); len(sent) != n || slices.Min(slices.Collect(maps.Values(sent))) != 2 {
-			t.Errorf("%d of %d were sent, or some not twice", len(sent), n)
+			t.Errorf("got %d of %d outputs sent, or some not twice", len(sent), n)
 		}
 		if it := h.item("x#"+in.ExecutionID, "o#0000000001"); it != nil {
 			t.Errorf("got cursor %v, want none", it)
@@ -214,7 +214,7 @@ func TestR4_largeTurnIsRedelivered_sendsNothingAgain(t *testing.T) {
 			}
 		}
 		if sent := sentBy(h.made()); len(sent) != n || slices.Max(slices.Collect(maps.Values(sent))) != 1 {
-			t.Errorf("%d of %d were sent, or some twice", len(sent), n)
+			t.Errorf("got %d of %d outputs sent, or some twice", len(sent), n)
 		}
 		cursor := h.item("x#"+in.ExecutionID, "o#0000000001")
 		if cursor["ttl"] == nil {
@@ -295,7 +295,7 @@ func TestR15_schedulesCannotBeDeleted_theirMessagesAreDropped(t *testing.T) {
 					t.Errorf("got %d schedules, want %d; %d tries to delete", left, n, tries.Load())
 				}
 				h.serveFor(3 * time.Hour)
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}

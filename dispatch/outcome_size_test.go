@@ -69,7 +69,7 @@ func TestR23_longestOutcomeAndDetails_fitTheRecord(t *testing.T) {
 						runs.Load() != int64(1+fails) {
 						t.Errorf("got output %s, error %v, %d runs", end.Output, end.Error, runs.Load())
 					}
-					h.checkRest()
+					h.checkIdle()
 				})
 				if n := log.count(logevent.ActivityOutcomeNotStored) +
 					log.count(logevent.ActivityOutcomeSentUnstored); n > 0 {

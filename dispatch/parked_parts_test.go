@@ -171,7 +171,7 @@ func crashInParts(t *testing.T, p parted, n int64, after bool) (crashed bool) {
 		if !slices.ContainsFunc(h.stored(in.ExecutionID), func(e history.Event) bool { return e.ParkedConsumed > 0 }) {
 			t.Errorf("crash at call %d: no turn consumed only parked inputs", n)
 		}
-		if err := h.CheckRest(ctx); err != nil {
+		if err := h.CheckIdle(ctx); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
 		}
 		h.wantInstances(p.instances)
@@ -218,7 +218,7 @@ func (h *hub) end(in provider.Instance) history.Event {
 	h.t.Helper()
 	end, err := h.Provider.ReadTerminalEvent(h.t.Context(), h.read(in).ExecutionID)
 	if err != nil {
-		h.t.Errorf("status is %s without an end event: %v", h.read(in).Status, err)
+		h.t.Errorf("got status %s without an end event: %v", h.read(in).Status, err)
 	}
 	return end
 }
@@ -240,7 +240,7 @@ func TestParkedInputs_processDiesAfterCommittingAPart_anotherSendsItsOutputs(t *
 		dies, done := false, false
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if dies && c.Operation == "SendMessageBatch" {
-				return errors.New("the zombie died between commit and dispatch")
+				return errors.New("the zombie crashed between commit and dispatch")
 			}
 			if c.Operation == "PutItem" && !done {
 				dies, done = true, true
@@ -255,7 +255,7 @@ func TestParkedInputs_processDiesAfterCommittingAPart_anotherSendsItsOutputs(t *
 		if end := h.end(in); string(end.Output) != "8" || !done {
 			t.Errorf("ended with %s", end.String())
 		}
-		h.checkRest()
+		h.checkIdle()
 		h.wantInstances(1 + 16)
 	})
 }
@@ -423,7 +423,7 @@ func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed b
 		}) {
 			t.Errorf("crash at call %d: not blocked between two parts", n)
 		}
-		if err := h.CheckRest(ctx); err != nil {
+		if err := h.CheckIdle(ctx); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
 		}
 	})

@@ -51,7 +51,7 @@ func TestR25_outputRejectedDuringResume_isRecorded(t *testing.T) {
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
 			t.Errorf("ended with %s, want completed", end.String())
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -111,7 +111,7 @@ func TestR25_pausedDelayedStart_sweeperWakesItWhenDue(t *testing.T) {
 			InstanceID: "i-1", Name: "chain", Input: encoded(t, 1), StartID: "s", StartAt: time.Now().Add(delay),
 		}))
 		time.Sleep(15 * time.Minute)
-		h.loseAll()
+		h.loseMessages()
 		h.wantWoken(0, "after a quarter of an hour")
 		h.pause(in, "p1")
 		h.turn(0)

@@ -75,7 +75,7 @@ func TestR25_parkedInputsInParts_surviveCrashAtAnyCall(t *testing.T) {
 						}) {
 							t.Errorf("crash at call %d: no turn consumed only parked inputs", n)
 						}
-						h.checkRest()
+						h.checkIdle()
 						h.wantInstances(c.instances)
 						old.Close()
 					})
@@ -109,7 +109,7 @@ func TestR25_pauseBetweenParts_appliesBeforeTheRest(t *testing.T) {
 		if end := h.end(in); string(end.Output) != "8" {
 			t.Errorf("ended with %s, output %s, error %v, want 8", end.String(), end.Output, end.Error)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -131,7 +131,7 @@ func TestR25_outputIsRejectedBeforeAPause_isRecorded(t *testing.T) {
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
 			t.Errorf("ended with %s, want completed", end.String())
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -172,7 +172,7 @@ func TestR25_burstToPausedInstance_drainsWithoutReads(t *testing.T) {
 		if end := h.end(in); string(end.Output) != fmt.Sprint(events) {
 			t.Errorf("ended with %s, output %s, error %v, want %d", end.String(), end.Output, end.Error, events)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

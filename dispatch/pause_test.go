@@ -104,8 +104,8 @@ func (h *hub) emptyInbox() {
 	_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, h.receive(h.Provider.Config().InboxURL)...)
 }
 
-// pausedBeforeItBegins pauses an instance before its first turn.
-func pausedBeforeItBegins(h *hub, in provider.Instance) {
+// pausedBeforeStart pauses an instance before its first turn.
+func pausedBeforeStart(h *hub, in provider.Instance) {
 	h.emptyInbox()
 	h.send(pauseMessage(in, "p1", "ann"))
 	h.serveFor(time.Hour)
@@ -160,7 +160,7 @@ func TestR25_messagesArriveDuringAPause_areConsumedAfterTheResume(t *testing.T) 
 			events[i+1].Kind != history.TurnStarted {
 			t.Errorf("history lacks the requester or the turn of the resume: %v", events)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -173,16 +173,16 @@ func TestR25_pausesAndResumes_anyOrder_endInTheExpectedStatus(t *testing.T) {
 		want   provider.RuntimeStatus
 		events int // pause and resume events in history
 	}{
-		"paused":                                {"p", provider.StatusPaused, 1},
-		"paused twice":                          {"p pp", provider.StatusPaused, 1},
-		"paused twice in a batch":               {"pp", provider.StatusPaused, 1},
-		"paused and resumed in a batch":         {"pr", provider.StatusRunning, 2},
-		"resumed":                               {"r", provider.StatusRunning, 0},
-		"resumed, then paused":                  {"rp", provider.StatusPaused, 1},
-		"paused twice, resumed":                 {"p pp r", provider.StatusRunning, 2},
-		"resumed twice":                         {"p rr r", provider.StatusRunning, 2},
-		"a copy of the pause after the resume":  {"p r P", provider.StatusRunning, 2},
-		"a copy of the pause in that batch":     {"prP", provider.StatusRunning, 2},
+		"paused":                               {"p", provider.StatusPaused, 1},
+		"paused twice":                         {"p pp", provider.StatusPaused, 1},
+		"paused twice in a batch":              {"pp", provider.StatusPaused, 1},
+		"paused and resumed in a batch":        {"pr", provider.StatusRunning, 2},
+		"resumed":                              {"r", provider.StatusRunning, 0},
+		"resumed, then paused":                 {"rp", provider.StatusPaused, 1},
+		"paused twice, resumed":                {"p pp r", provider.StatusRunning, 2},
+		"resumed twice":                        {"p rr r", provider.StatusRunning, 2},
+		"a copy of the pause after the resume": {"p r P", provider.StatusRunning, 2},
+		"a copy of the pause in the batch of the resume": {"prP", provider.StatusRunning, 2},
 		"paused again":                          {"p r p", provider.StatusPaused, 3},
 		"a copy of the pause in the next pause": {"p r p P r", provider.StatusRunning, 4},
 	} {
@@ -222,7 +222,7 @@ func TestR25_pausesAndResumes_anyOrder_endInTheExpectedStatus(t *testing.T) {
 				if end := h.finish(in); string(end.Output) != `"heard [7]"` {
 					t.Errorf("ended with %s, output %s", end.String(), end.Output)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}
@@ -257,7 +257,7 @@ func TestR25_pauseArrivesWithContinueAsNew_appliesToTheNextExecution(t *testing.
 		}
 		h.raise(in, "e3", 1)
 		h.finish(in)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -271,7 +271,7 @@ func TestR25_pauseBeforeFirstTurn_startsAfterResumeAndDelay(t *testing.T) {
 		"at once":                     {0, time.Hour},
 		"start time during the pause": {10 * time.Minute, time.Hour},
 		"start time after the pause":  {2 * time.Hour, time.Hour},
-		"before its wake":             {0, 0},
+		"before the wake":             {0, 0},
 		"start time at the resume":    {time.Hour, time.Hour},
 		"start time just after":       {time.Hour + 2*time.Second, time.Hour},
 		"start time between hops":     {40 * time.Minute, time.Hour},
@@ -306,7 +306,7 @@ func TestR25_pauseBeforeFirstTurn_startsAfterResumeAndDelay(t *testing.T) {
 				if events[i].Time.Before(begins.Truncate(time.Millisecond)) || events[i].Time.Before(resumed) {
 					t.Errorf("start time %v, resumed at %v; started at %v", begins, resumed, events[i].Time)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}
@@ -328,7 +328,7 @@ func TestR25_pausedInstance_canBeCancelledTerminatedAndPurged(t *testing.T) {
 			h.wantPaused(in)
 			then(ctx, h, in)
 			h.serveFor(101 * time.Hour)
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 	t.Run("cancel", func(t *testing.T) {
@@ -357,7 +357,7 @@ func TestR25_pausedInstance_canBeCancelledTerminatedAndPurged(t *testing.T) {
 			}
 		})
 	})
-	t.Run("terminate behind a resume", func(t *testing.T) {
+	t.Run("terminate after a resume", func(t *testing.T) {
 		t.Parallel()
 		paused(t, func(_ context.Context, h *hub, in provider.Instance) {
 			h.resume(in, "r1")
@@ -392,7 +392,7 @@ func TestR25_endedInstance_ignoresPause(t *testing.T) {
 			t.Errorf("got %d failed messages, want 0", len(failed))
 		}
 		h.wantStatus(in, provider.StatusCompleted)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -416,7 +416,7 @@ func TestR25_pausedInstance_retriesContinue(t *testing.T) {
 		if end := h.finish(in); string(end.Output) != "4" {
 			t.Errorf("ended with %s, output %s, want 4", end.String(), end.Output)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -585,7 +585,7 @@ func TestR25_reconciliation_keepsThePause(t *testing.T) {
 				if end := h.finish(in); string(end.Output) != "6" {
 					t.Errorf("ended with %s, output %s, want 6", end.String(), end.Output)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}
@@ -618,7 +618,7 @@ func TestR25_everyMessageSentTwice_changesNothing(t *testing.T) {
 			if end := h.finish(in); string(end.Output) != `"heard [0 1 2]"` {
 				t.Errorf("ended with %s, output %s", end.String(), end.Output)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -649,7 +649,7 @@ func TestR25_parentAndChild_arePausedSeparately(t *testing.T) {
 			if end := h.finish(in); string(end.Output) != `"done"` {
 				t.Errorf("ended with %s, output %s, want done", end.String(), end.Output)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	})
 	t.Run("child", func(t *testing.T) {
@@ -667,7 +667,7 @@ func TestR25_parentAndChild_arePausedSeparately(t *testing.T) {
 			if end := h.finish(in); string(end.Output) != `"cancelled"` {
 				t.Errorf("ended with %s, output %s, want cancelled", end.String(), end.Output)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	})
 }

@@ -170,7 +170,7 @@ func TestR28_codec_storesNoPlainPayloads(t *testing.T) {
 				t.Errorf("%s contains the secret: %s", call.Operation, in)
 			}
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -311,7 +311,7 @@ func TestR28_codecOutage_blocksNothing(t *testing.T) {
 			strings.Count(got, secret) != 5 {
 			t.Errorf("got %q, error %v", got, err)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

@@ -184,7 +184,7 @@ func TestR28_encodingFails_blocksInsteadOfParkingPlainData(t *testing.T) {
 				t.Errorf("%s contains the secret: %s", call.Operation, in)
 			}
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

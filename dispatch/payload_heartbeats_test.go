@@ -40,6 +40,6 @@ func TestR28_manyLongHeartbeatDetails_leaveNothingInTheBucket(t *testing.T) {
 			end.Error != nil {
 			t.Errorf("got %d payloads left, error %v, want none", n, end.Error)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }

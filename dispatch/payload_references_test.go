@@ -80,7 +80,7 @@ func (h *hub) wantAll(ctx context.Context, in provider.Instance, n int) {
 	if err != nil || string(end.Output) != fmt.Sprint(n) {
 		h.t.Fatalf("the instance is %s, ended with %s %s %v, %v", now.Status, end.Kind, end.Output, end.Error, err)
 	}
-	h.checkRest()
+	h.checkIdle()
 }
 
 // Continue-as-new copies unobserved events to the next execution by reference. A process crashes at each call. All

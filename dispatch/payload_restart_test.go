@@ -147,7 +147,7 @@ func TestR28_processDiesDuringARestart_sweepDeletesTheCopies(t *testing.T) {
 		Registry: repairableRegistry(), Bucket: true, CacheBytes: -1,
 		Intercept: func(_ context.Context, call simaws.Call, next func() error) error {
 			if dies && call.Operation == "TransactWriteItems" {
-				return &smithy.GenericAPIError{Code: "ValidationException", Message: "process died"}
+				return &smithy.GenericAPIError{Code: "ValidationException", Message: "process crashed"}
 			}
 			return next()
 		},

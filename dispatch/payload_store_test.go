@@ -174,7 +174,8 @@ func TestR28_largePayloads_areStoredInTheBucket(t *testing.T) {
 				runBulky(ctx, h, c)
 				for _, call := range h.made() {
 					if in := must(json.Marshal(call.Input)); call.Service != "S3" && len(in) > 64<<10 {
-						t.Errorf("%s.%s has an input of %d bytes: %.200s", call.Service, call.Operation, len(in), in)
+						t.Errorf("%s.%s has an input of %d bytes: %.200s",
+							call.Service, call.Operation, len(in), in)
 					}
 				}
 				for _, key := range h.keys("x/") {
@@ -476,7 +477,7 @@ func TestR28_bucketThrottlesForHours_losesNothing(t *testing.T) {
 		h.serveFor(24 * time.Hour)
 		h.wantBulky(ctx, c)
 		h.endDetached(ctx, c)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -556,7 +557,7 @@ func TestR28_everyMessageTwice_findsItsPayload(t *testing.T) {
 		h.serveFor(3 * time.Hour)
 		h.wantBulky(ctx, c)
 		h.endDetached(ctx, c)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

@@ -16,9 +16,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// telling adds an orchestration that receives texts by updates, and returns all of them after the event "end". Its
+// addTexts adds an orchestration that receives texts by updates, and returns all of them after the event "end". Its
 // handler returns the text, and its validator rejects texts that begin with "no".
-func telling(r *perdure.Registry) *perdure.Registry {
+func addTexts(r *perdure.Registry) *perdure.Registry {
 	perdure.AddOrchestration(r, "telling", func(ctx *perdure.OrchestrationContext, texts []string) ([]string, error) {
 		err := perdure.SetUpdateHandler(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) {
 			texts = append(texts, s)
@@ -90,7 +90,7 @@ func TestR28_update_isStoredEncoded(t *testing.T) {
 	t.Parallel()
 	codec := &turning{id: "turned"}
 	inBubble(t, simhub.Options{
-		Registry: telling(registry()), Codecs: []perdure.Codec{codec}, CacheBytes: -1,
+		Registry: addTexts(registry()), Codecs: []perdure.Codec{codec}, CacheBytes: -1,
 	}, func(ctx context.Context, h *hub) {
 		c, blind := client.New(h.Provider, client.WithCodec(codec)), client.New(h.Provider)
 		_ = must(c.Start(ctx, "telling", []string{}, client.WithInstanceID("i-1")))
@@ -126,7 +126,7 @@ func TestR28_update_isStoredEncoded(t *testing.T) {
 			fmt.Sprint(got) != fmt.Sprint([]string{secret, secret, secret}) {
 			t.Errorf("got %v, error %v", got, err)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -142,7 +142,7 @@ func (h *hub) first(ctx context.Context) provider.Instance {
 func TestR28_updateResult_outlivesItsExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{
-		Registry: telling(registry()), Bucket: true, CacheBytes: -1,
+		Registry: addTexts(registry()), Bucket: true, CacheBytes: -1,
 	}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "telling", []string{}, client.WithInstanceID("i-1"), client.WithDelay(30*time.Second)))
@@ -159,7 +159,7 @@ func TestR28_updateResult_outlivesItsExecution(t *testing.T) {
 
 		time.Sleep(61 * 24 * time.Hour) // the result items and their payloads have expired
 		h.Cloud.Bucket.Expire(simhub.PayloadBucket, "test/m/", time.Minute)
-		h.deployWith(telling(registry()), "fresh", nil) // with empty caches
+		h.deployWith(addTexts(registry()), "fresh", nil) // with empty caches
 		if got := h.updateBy(ctx, nil, "u-1", ""); got.err != nil || marksOf(t, got.text()) != "b" {
 			t.Errorf("repeated update: got error %v", got.err)
 		}
@@ -220,7 +220,7 @@ func TestR28_updateResultWithoutBucket_failsAboveTheLimit(t *testing.T) {
 // instance is blocked, and the next build processes the update.
 func TestR28_buildWithoutCodec_keepsUpdates(t *testing.T) {
 	t.Parallel()
-	r := telling(registry())
+	r := addTexts(registry())
 	codec := &turning{id: "turned"}
 	inBubble(t, simhub.Options{
 		Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1,

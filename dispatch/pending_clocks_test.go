@@ -15,8 +15,8 @@ func (a *tokenHub) clientWithClock(off time.Duration) *client.Client {
 	return client.New(a.Provider, client.WithClock(func() time.Time { return time.Now().Add(off) }))
 }
 
-// beatEvery sends heartbeats at an interval while the hub runs for d.
-func (a *tokenHub) beatEvery(ctx context.Context, holder *client.Client, token string, every, d time.Duration) {
+// heartbeatEvery sends heartbeats at an interval while the hub runs for d.
+func (a *tokenHub) heartbeatEvery(ctx context.Context, holder *client.Client, token string, every, d time.Duration) {
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
@@ -47,12 +47,12 @@ func TestR26_heartbeatFromTheFuture_countsOnce(t *testing.T) {
 		if _, err := a.clientWithClock(30*24*time.Hour).HeartbeatActivity(ctx, a.token(0), nil); err != nil {
 			t.Fatal(err)
 		}
-		a.beatEvery(ctx, a.client, a.token(0), time.Minute, time.Hour)
+		a.heartbeatEvery(ctx, a.client, a.token(0), time.Minute, time.Hour)
 		a.wantOpen(in)
 		a.serveFor(15 * time.Minute)
 		a.wantEnd(in, "heartbeat timeout")
 		a.serveFor(time.Hour)
-		a.checkRest()
+		a.checkIdle()
 	})
 }
 
@@ -65,11 +65,11 @@ func TestR26_heartbeatsWithWrongClock_count(t *testing.T) {
 			t.Parallel()
 			withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 				in := a.begin(question{Heartbeat: 5 * time.Minute})
-				a.beatEvery(ctx, a.clientWithClock(off), a.token(0), time.Minute, 40*time.Minute)
+				a.heartbeatEvery(ctx, a.clientWithClock(off), a.token(0), time.Minute, 40*time.Minute)
 				a.wantOpen(in)
 				a.serveFor(11 * time.Minute)
 				a.wantEnd(in, "heartbeat timeout")
-				a.checkRest()
+				a.checkIdle()
 			})
 		})
 	}
@@ -88,7 +88,7 @@ func TestR26_heartbeatEarlierThanLastAttempts_counts(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.serveFor(90 * time.Second)
-		a.beatEvery(ctx, a.client, a.token(1), time.Minute, 30*time.Minute)
+		a.heartbeatEvery(ctx, a.client, a.token(1), time.Minute, 30*time.Minute)
 		if n := len(a.passedTokens()); n != 2 {
 			t.Errorf("got %d runs, want 2", n)
 		}
@@ -104,7 +104,7 @@ func TestR26_shortHeartbeatTimeout_heartbeatsAreWritten(t *testing.T) {
 		for len(a.passedTokens()) == 0 {
 			a.serveFor(100 * time.Millisecond)
 		}
-		a.beatEvery(ctx, a.client, a.token(0), 900*time.Millisecond, time.Minute)
+		a.heartbeatEvery(ctx, a.client, a.token(0), 900*time.Millisecond, time.Minute)
 		a.wantOpen(in)
 		a.serveFor(2 * time.Minute)
 		a.wantEnd(in, "heartbeat timeout")
@@ -129,7 +129,7 @@ func TestR26_resultWithWrongClock_counts(t *testing.T) {
 			a.serveFor(time.Minute)
 			a.wantEnd(in, "forty-two")
 			a.serveFor(time.Hour) // until its timers have fired
-			a.checkRest()
+			a.checkIdle()
 		})
 	}
 }
@@ -157,7 +157,7 @@ func TestR26_failureWithWrongClock_isRetriedAfterTheDelay(t *testing.T) {
 			}
 			a.serveFor(time.Hour)
 			a.wantEnd(in, "forty-two")
-			a.checkRest()
+			a.checkIdle()
 		})
 	}
 }

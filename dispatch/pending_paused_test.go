@@ -30,7 +30,7 @@ func TestR26_paused_resultOfTokenHolderIsParked(t *testing.T) {
 			a.serveFor(3 * time.Minute)
 		}
 
-		while(func() { a.beatEvery(ctx, a.client, a.token(0), time.Minute, 8*time.Hour) })
+		while(func() { a.heartbeatEvery(ctx, a.client, a.token(0), time.Minute, 8*time.Hour) })
 		a.wantOpen(in)
 		if n := len(a.passedTokens()); n != 1 {
 			t.Errorf("got %d runs despite heartbeats, want 1", n)
@@ -52,6 +52,6 @@ func TestR26_paused_resultOfTokenHolderIsParked(t *testing.T) {
 		})
 		a.wantEnd(in, "while it is paused")
 		a.serveFor(31 * time.Hour)
-		a.checkRest()
+		a.checkIdle()
 	})
 }

@@ -61,6 +61,6 @@ func TestR26_hundredsArePending_lastCompletionCostsAsMuchAsTheFirst(t *testing.T
 			t.Errorf("first completion reads %v units, last one %v", first, last)
 		}
 		h.finish(in)
-		h.checkRest()
+		h.checkIdle()
 	})
 }

@@ -150,8 +150,8 @@ func (a *tokenHub) complete(n int, result string) error {
 	return a.client.CompleteActivity(a.t.Context(), a.token(n), result)
 }
 
-// beatWhile sends a heartbeat every minute while the hub runs for the given minutes.
-func (a *tokenHub) beatWhile(ctx context.Context, token string, minutes int) {
+// heartbeatForMinutes sends a heartbeat every minute while the hub runs for the given minutes.
+func (a *tokenHub) heartbeatForMinutes(ctx context.Context, token string, minutes int) {
 	go func() {
 		for range minutes {
 			if _, err := a.client.HeartbeatActivity(ctx, token, nil); err != nil {
@@ -211,7 +211,7 @@ func TestR26_pendingActivity_isCompletedByToken(t *testing.T) {
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "forty-two")
 		wantProblem(t, a.complete(0, "again"), client.TokenExecutionEnded)
-		a.checkRest()
+		a.checkIdle()
 		if n := len(a.passedTokens()); n != 1 {
 			t.Errorf("got %d runs, want 1", n)
 		}
@@ -366,7 +366,7 @@ func TestR26_completedBeforePending_endsOnce(t *testing.T) {
 							r, len(a.passedTokens()))
 					}
 					a.serveFor(2 * time.Hour)
-					a.checkRest()
+					a.checkIdle()
 				})
 			})
 		}
@@ -378,7 +378,7 @@ func (a *tokenHub) holdBack(queueURL string, d time.Duration) simaws.Interceptor
 	until := time.Now().Add(d + 15*time.Second)
 	return func(_ context.Context, c simaws.Call, next func() error) error {
 		if in, ok := c.Input.(*sqs.ReceiveMessageInput); ok && *in.QueueUrl == queueURL && time.Now().Before(until) {
-			return errors.New("held back")
+			return errors.New("delayed")
 		}
 		return next()
 	}
@@ -432,7 +432,7 @@ func TestR26_timeout_endsPendingAttempt(t *testing.T) {
 				a.wantEnd(in, test.want)
 				wantProblem(t, a.complete(0, "late"), client.TokenExecutionEnded)
 				a.serveFor(48 * time.Hour)
-				a.checkRest()
+				a.checkIdle()
 			})
 		})
 	}
@@ -461,7 +461,7 @@ func TestR26_pendingAttemptTimesOut_isRetried(t *testing.T) {
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "done")
 		a.serveFor(24 * time.Hour)
-		a.checkRest()
+		a.checkIdle()
 	})
 }
 
@@ -472,7 +472,7 @@ func TestR26_heartbeats_keepPendingAttemptOpen(t *testing.T) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute})
 		const hours = 6
 		from := len(a.made())
-		a.beatWhile(ctx, a.token(0), hours*60)
+		a.heartbeatForMinutes(ctx, a.token(0), hours*60)
 		timers := 0
 		for _, c := range a.made()[from:] {
 			if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *in.QueueUrl == a.Provider.Config().TimersURL {
@@ -489,7 +489,7 @@ func TestR26_heartbeats_keepPendingAttemptOpen(t *testing.T) {
 		if events > 4 {
 			t.Errorf("got %d history events, want at most 4", events)
 		}
-		a.checkRest()
+		a.checkIdle()
 	})
 }
 
@@ -540,7 +540,7 @@ func TestR26_heartbeatDuringTimeoutCheck_countsOrIsRejected(t *testing.T) {
 					wantProblem(t, lateErr, client.TokenActivityEnded)
 				}
 				a.wantEnd(in, "heartbeat timeout")
-				a.checkRest()
+				a.checkIdle()
 			})
 		})
 	}
@@ -565,7 +565,7 @@ func TestR26_timeoutAndCompletion_firstMessageWins(t *testing.T) {
 				if n := len(a.passedTokens()); n != 1 {
 					t.Errorf("got %d runs, want 1", n)
 				}
-				a.checkRest()
+				a.checkIdle()
 			})
 		})
 	}
@@ -594,7 +594,7 @@ func TestR26_failureSentTwice_causesOneRetry(t *testing.T) {
 		if err := a.client.FailActivity(ctx, a.token(1), perdure.ErrPending); err == nil {
 			t.Error("FailActivity with ErrPending did not fail")
 		}
-		a.checkRest()
+		a.checkIdle()
 	})
 }
 
@@ -612,7 +612,7 @@ func TestR26_pendingActivityCancelled_heartbeatReportsIt(t *testing.T) {
 		_, err := a.client.HeartbeatActivity(ctx, a.token(0), nil)
 		wantProblem(t, err, client.TokenExecutionEnded) // the instance has also ended
 		a.serveFor(2 * time.Hour)
-		a.checkRest()
+		a.checkIdle()
 	})
 }
 
@@ -656,7 +656,7 @@ func TestR26_awaitedPendingActivityCancelled_waitsForHolderOrGrace(t *testing.T)
 						t.Errorf("got outcome %q, cancel observed at %v", n.Outcome, n.SeenAt)
 					}
 					a.serveFor(2 * time.Hour)
-					a.checkRest()
+					a.checkIdle()
 				})
 			})
 		}
@@ -675,7 +675,7 @@ func TestR26_cancelledBeforePending_hasGracePeriod(t *testing.T) {
 		if how := a.endedAs(in); how != history.OutcomeAbandoned {
 			t.Errorf("got outcome %q, want abandoned", how)
 		}
-		a.checkRest()
+		a.checkIdle()
 	})
 }
 
@@ -720,7 +720,7 @@ func TestR26_workerDiesAfterReportingPending_runsNothingAgain(t *testing.T) {
 				}
 				a.serveFor(3 * time.Hour)
 				a.wantEnd(in, "once")
-				a.checkRest()
+				a.checkIdle()
 			})
 		})
 	}
@@ -746,7 +746,7 @@ func TestR26_workerDiesBeforeReportingPending_runsAgainWithSameToken(t *testing.
 		}
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "the first")
-		a.checkRest()
+		a.checkIdle()
 	})
 }
 
@@ -764,7 +764,7 @@ func TestR26_heartbeatOfWorker_countsForPendingAttempt(t *testing.T) {
 		a.wantOpen(in)
 		a.serveFor(20 * time.Second)
 		a.wantEnd(in, "heartbeat timeout of 5m0s expired")
-		a.checkRest()
+		a.checkIdle()
 	})
 }
 
@@ -787,7 +787,7 @@ func TestR26_earlierAttemptTimedOut_awaitedCancelIsAbandoned(t *testing.T) {
 			t.Errorf("got outcome %q, want abandoned", how)
 		}
 		a.serveFor(time.Hour)
-		a.checkRest()
+		a.checkIdle()
 	})
 }
 
@@ -805,7 +805,7 @@ func TestR26_cancelledAttemptTimesOut_isNotRetried(t *testing.T) {
 		if n := len(a.passedTokens()); n != 1 {
 			t.Errorf("got %d runs, want 1", n)
 		}
-		a.checkRest()
+		a.checkIdle()
 	})
 }
 
@@ -890,7 +890,7 @@ func TestR26_stoppedByWorker_runsAgainBeforePending(t *testing.T) {
 		}
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "the second")
-		a.checkRest()
+		a.checkIdle()
 	})
 }
 
@@ -899,11 +899,11 @@ func TestR26_stoppedByWorker_runsAgainBeforePending(t *testing.T) {
 func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, func() int64){
-		"dies before": func(n int64) (simaws.Interceptor, func() int64) {
+		"crash before": func(n int64) (simaws.Interceptor, func() int64) {
 			i, c := simhub.CrashAt(n, false)
 			return i, c.Load
 		},
-		"dies after": func(n int64) (simaws.Interceptor, func() int64) {
+		"crash after": func(n int64) (simaws.Interceptor, func() int64) {
 			i, c := simhub.CrashAt(n, true)
 			return i, c.Load
 		},
@@ -961,7 +961,7 @@ func (a *tokenHub) timeOutThenComplete(n int64, q question) {
 			a.t.Errorf("call %d: attempt %d ran %d times", n, r.attempt, times[r.attempt])
 		}
 	}
-	if err := a.CheckRest(a.t.Context()); err != nil {
+	if err := a.CheckIdle(a.t.Context()); err != nil {
 		a.t.Errorf("call %d: %v", n, err)
 	}
 }
@@ -992,7 +992,7 @@ func TestR26_timersSentTwice_changeNothing(t *testing.T) {
 			return next()
 		})
 		in := a.begin(question{Heartbeat: 5 * time.Minute, Every: time.Minute})
-		a.beatWhile(ctx, a.token(0), 30)
+		a.heartbeatForMinutes(ctx, a.token(0), 30)
 		if n := len(a.passedTokens()); n != 1 {
 			t.Errorf("got %d runs, want 1", n)
 		}
@@ -1005,7 +1005,7 @@ func TestR26_timersSentTwice_changeNothing(t *testing.T) {
 		}
 		a.serveFor(time.Hour)
 		a.wantEnd(in, "once")
-		a.checkRest()
+		a.checkIdle()
 	})
 }
 
@@ -1037,13 +1037,13 @@ func TestR26_reconciliation_keepsTimeoutsOfAPendingAttempt(t *testing.T) {
 	})
 }
 
-// handsOverTimeout is the start-to-close timeout of the single attempt of hands-over.
-const handsOverTimeout = 12 * time.Hour
+// pendingTimeout is the start-to-close timeout of the single attempt of hands-over.
+const pendingTimeout = 12 * time.Hour
 
 // waitsForToken waits for an activity that the test completes by its token. If late is set, the first attempt times
 // out and the second is completed.
 func waitsForToken(ctx *perdure.OrchestrationContext, late bool) (string, error) {
-	opts := []perdure.ActivityCallOption{perdure.WithStartToCloseTimeout(handsOverTimeout)}
+	opts := []perdure.ActivityCallOption{perdure.WithStartToCloseTimeout(pendingTimeout)}
 	if late {
 		opts = []perdure.ActivityCallOption{
 			perdure.WithStartToCloseTimeout(5 * time.Minute),
@@ -1053,8 +1053,8 @@ func waitsForToken(ctx *perdure.OrchestrationContext, late bool) (string, error)
 	return perdure.CallActivityByName[string](ctx, "hand-over", late, opts...).Await(ctx)
 }
 
-// answeredMeanwhile completes activity 3 of an instance.
-func answeredMeanwhile(h *hub, in provider.Instance) { completeLater(h, in, 1, 3) }
+// completedMeanwhile completes activity 3 of an instance.
+func completedMeanwhile(h *hub, in provider.Instance) { completeLater(h, in, 1, 3) }
 
 // completeLater completes an activity after seven minutes with the token of the current attempt. It repeats its
 // calls like a caller that got no response.

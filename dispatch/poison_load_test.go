@@ -304,14 +304,14 @@ func TestR13_processesAreKilledExternally_nothingIsPoison(t *testing.T) {
 						"below 50, at least 200",
 						failed, s.most, s.killed)
 				}
-				h.wantNoDead("sim://default-dead")
+				h.wantNoDeadLetters("sim://default-dead")
 			})
 		})
 	}
 }
 
-// wantNoDead fails the test unless a dead-letter queue is empty.
-func (h *hub) wantNoDead(url string) {
+// wantNoDeadLetters fails the test unless a dead-letter queue is empty.
+func (h *hub) wantNoDeadLetters(url string) {
 	h.t.Helper()
 	if bodies, reasons := h.dead(url); len(bodies) > 0 {
 		h.t.Errorf("got %d dead letters in %s, want none; the first is %s: %s", len(bodies), url, bodies[0], reasons[0])
@@ -330,7 +330,7 @@ func TestR13_activityKillsItsProcess_fewNeighboursAreLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &deadly{}
+			d := &crashingActivity{}
 			r := registry()
 			perdure.AddActivity(r, "deadly", d.run)
 			var ran atomic.Int64
@@ -384,7 +384,7 @@ func TestR13_activityKillsItsProcess_fewNeighboursAreLost(t *testing.T) {
 					perOne = max(perOne, n-1)
 				}
 				t.Logf("%d of %d activities kill: they ran %d times and cost %d deliveries of others, at most %d of "+
-					"one; "+
+					"one activity; "+
 					"the maximum of deliveries is %d; the instance took %v",
 					c.killers, c.killers+c.healthy, d.ran.Load(), lost, perOne, most, end.Time.Sub(in.CreatedAt))
 				if string(end.Output) != fmt.Sprint(c.killers) || d.ran.Load() > int64(13*c.killers) {
@@ -392,7 +392,7 @@ func TestR13_activityKillsItsProcess_fewNeighboursAreLost(t *testing.T) {
 				}
 				if lost > 36*c.killers || c.killers == 1 && perOne > 4 {
 					t.Errorf("got %d lost deliveries of others, at most %d of one; want up to %d, and up to 4 for "+
-						"one killer",
+						"one killer activity",
 						lost, perOne, 36*c.killers)
 				}
 			})

@@ -70,7 +70,7 @@ func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []p
 // it waits, SQS redelivers the suspect within half a minute.
 func TestR13_suspectWaitsForItsBatch_isLeased(t *testing.T) {
 	t.Parallel()
-	for name, dies := range map[string]bool{"suspect runs": false, "the process dies": true} {
+	for name, dies := range map[string]bool{"suspect runs": false, "the process crashes": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var running, most atomic.Int64
@@ -83,7 +83,7 @@ func TestR13_suspectWaitsForItsBatch_isLeased(t *testing.T) {
 				if dies {
 					h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 						if time.Since(began) > 40*time.Second && c.Operation != "ReceiveMessage" {
-							return errors.New("the process has died")
+							return errors.New("the process has crashed")
 						}
 						return next()
 					})
@@ -98,7 +98,7 @@ func TestR13_suspectWaitsForItsBatch_isLeased(t *testing.T) {
 				if dies {
 					time.Sleep(75 * time.Second)
 					if again := h.receive("sim://default"); len(again) != 2 {
-						t.Errorf("%v after the process died: got %d records, want 2",
+						t.Errorf("%v after the crash: got %d records, want 2",
 							time.Since(began)-40*time.Second, len(again))
 					}
 				}
@@ -204,7 +204,7 @@ func (h *hub) workItemsAfter(d time.Duration) []provider.LockedWorkItem {
 // count, and the work item is detected as poison.
 func TestR13_workItemIsResent_crashMarkersStillCount(t *testing.T) {
 	t.Parallel()
-	d := &deadly{}
+	d := &crashingActivity{}
 	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(_ context.Context, h *hub) {
 		in := h.start("poisoned", 0)
 		const most = 2
@@ -226,7 +226,7 @@ func TestR13_workItemIsResent_crashMarkersStillCount(t *testing.T) {
 // detected as poison.
 func TestR13_deadLetterIsRecovered_crashMarkersStillCount(t *testing.T) {
 	t.Parallel()
-	d := &deadly{}
+	d := &crashingActivity{}
 	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(ctx context.Context, h *hub) {
 		in := h.start("poisoned", 0)
 		for d.ran.Load() < 8 {

@@ -32,13 +32,13 @@ import (
 //   - SQS moves a record to the dead letters although no code has run for it.
 //   - An instance is blocked as poison, and another build or more memory fixes it.
 
-// deadly is an activity that kills its process in each run while alive is false.
-type deadly struct {
+// crashingActivity is an activity that kills its process in each run while alive is false.
+type crashingActivity struct {
 	ran   atomic.Int64
 	alive atomic.Bool
 }
 
-func (d *deadly) run(ctx context.Context, n int) (int, error) {
+func (d *crashingActivity) run(ctx context.Context, n int) (int, error) {
 	d.ran.Add(1)
 	if !d.alive.Load() {
 		simhub.Die(ctx)
@@ -48,7 +48,7 @@ func (d *deadly) run(ctx context.Context, n int) (int, error) {
 
 // poisonRegistry returns a registry with an activity "deadly" and an orchestration that runs it together with n healthy
 // activities and returns its end.
-func poisonRegistry(d *deadly) *perdure.Registry {
+func poisonRegistry(d *crashingActivity) *perdure.Registry {
 	r := registry()
 	perdure.AddActivity(r, "deadly", d.run)
 	perdure.AddOrchestration(r, "poisoned", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
@@ -94,8 +94,8 @@ func (h *hub) dead(url string) (bodies, reasons []string) {
 	}
 }
 
-// wantDead fails the test unless a queue has one dead letter with a reason that contains why.
-func (h *hub) wantDead(url, why string) {
+// wantDeadLetter fails the test unless a queue has one dead letter with a reason that contains why.
+func (h *hub) wantDeadLetter(url, why string) {
 	h.t.Helper()
 	bodies, reasons := h.dead(url)
 	if len(bodies) != 1 {
@@ -110,7 +110,7 @@ func (h *hub) wantDead(url, why string) {
 
 func TestR13_activityKillsItsProcess_fails(t *testing.T) {
 	t.Parallel()
-	d := &deadly{}
+	d := &crashingActivity{}
 	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("poisoned", 0))
 		if string(end.Output) != `"0, poison true"` {
@@ -119,7 +119,7 @@ func TestR13_activityKillsItsProcess_fails(t *testing.T) {
 		if n := d.ran.Load(); n != 13 { // two without a crash marker, one in a batch, and ten alone
 			t.Errorf("got %d runs, want 13", n)
 		}
-		h.wantDead("sim://default-dead", "poison")
+		h.wantDeadLetter("sim://default-dead", "poison")
 		if left := h.receive("sim://default"); len(left) > 0 {
 			t.Error("work item is still in the queue")
 		}
@@ -133,7 +133,7 @@ func TestR13_crashDuringPoisonHandling_losesNothing(t *testing.T) {
 		for n := int64(1); n <= 4; n++ { // read, crash marker, dead letter, outcome
 			t.Run(fmt.Sprintf("%d/after=%v", n, after), func(t *testing.T) {
 				t.Parallel()
-				d := &deadly{}
+				d := &crashingActivity{}
 				var calls atomic.Int64
 				crash := simhub.Crash(func(c simaws.Call) (bool, bool) {
 					hit := d.ran.Load() == 13 && c.Service != "Lambda" && calls.Add(1) == n
@@ -158,7 +158,7 @@ func TestR13_crashDuringPoisonHandling_losesNothing(t *testing.T) {
 // A poison record costs the other records of its batch two deliveries. Then it runs after them.
 func TestR13_poisonRecord_delaysItsBatchBriefly(t *testing.T) {
 	t.Parallel()
-	d := &deadly{}
+	d := &crashingActivity{}
 	r := poisonRegistry(d)
 	inBubble(t, simhub.Options{Registry: r, Intercept: crashable}, func(_ context.Context, h *hub) {
 		in := h.start("poisoned", 5)
@@ -179,7 +179,7 @@ func TestR13_poisonRecord_delaysItsBatchBriefly(t *testing.T) {
 		if took := neighbours.Sub(in.CreatedAt); took > 31*time.Minute+30*time.Second || !poison.After(neighbours) {
 			t.Errorf("healthy activities took %v: more than two visibility timeouts and two leases", took)
 		}
-		h.wantDead("sim://default-dead", "poison")
+		h.wantDeadLetter("sim://default-dead", "poison")
 	})
 }
 
@@ -235,7 +235,7 @@ func TestR13_outageOfTwoHours_poisonsNothing(t *testing.T) {
 				if end := h.finish(in); string(end.Output) != "2" {
 					t.Errorf("ended with %s, want output 2", end.String())
 				}
-				h.checkRest()
+				h.checkIdle()
 				_ = ctx
 			})
 		})
@@ -246,7 +246,7 @@ func TestR13_outageOfTwoHours_poisonsNothing(t *testing.T) {
 // reasons other than its code.
 func TestR13_deathsAfterAnOutage_areNoPoison(t *testing.T) {
 	t.Parallel()
-	d := &deadly{}
+	d := &crashingActivity{}
 	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(ctx context.Context, h *hub) {
 		in := h.start("poisoned", 0)
 		h.turn(0)
@@ -292,7 +292,7 @@ func TestR13_handledFailures_useUpNoDeliveries(t *testing.T) {
 		if end := h.finish(in); string(end.Output) != "1" {
 			t.Errorf("ended with %s, want output 1", end.String())
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -312,7 +312,7 @@ func TestActivity_exceedsEachInvocationWithoutHeartbeat_fails(t *testing.T) {
 			end.Error.Cause.Type != history.TypeTimeout || end.Error.Cause.NonRetryable {
 			t.Errorf("ended with %s %+v, want a retryable timeout", end.Kind, end.Error)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -415,7 +415,7 @@ func TestR13_turnKillsItsProcess_blocksItsInstance(t *testing.T) {
 					t.Fatalf("after %d deliveries: got status %s, diagnosis %+v, want Blocked as poison",
 						f.ran.Load(), now.Status, now.Diagnosis)
 				}
-				h.wantDead("sim://inbox-dead.fifo", "poison")
+				h.wantDeadLetter("sim://inbox-dead.fifo", "poison")
 				if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
 					t.Errorf("got %d wakes, error %v, want 0 without a new build", woken, err)
 				}
@@ -446,7 +446,7 @@ func TestR13_poisonTurnAfterContinueAsNew_becomesDeadLetter(t *testing.T) {
 			now.Diagnosis.Type != history.TypePoison {
 			t.Fatalf("got status %s, diagnosis %+v, want Blocked as poison", now.Status, now.Diagnosis)
 		}
-		h.wantDead("sim://inbox-dead.fifo", "poison")
+		h.wantDeadLetter("sim://inbox-dead.fifo", "poison")
 		f.alive.Store(true)
 		time.Sleep(time.Second)
 		fixed := h.orchestrator(r, "fixed")
@@ -497,7 +497,7 @@ func TestR13_processSurvives_crashMarkerIsRemoved(t *testing.T) {
 				if end := h.finish(in); string(end.Output) != "1" || failures != 40 {
 					t.Errorf("after %d failures: ended with %s, output %s, want 1", failures, end.String(), end.Output)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}
@@ -621,7 +621,7 @@ func TestR13_unreadableHistory_blocksItsInstance(t *testing.T) {
 			!strings.Contains(now.Diagnosis.Message, "h#0000000001") {
 			t.Fatalf("got status %s, diagnosis %+v, want Blocked as corrupt", now.Status, now.Diagnosis)
 		}
-		h.wantDead("sim://inbox-dead.fifo", "h#0000000001")
+		h.wantDeadLetter("sim://inbox-dead.fifo", "h#0000000001")
 		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aTable(), Item: sound}); err != nil {
 			t.Fatal(err)
 		}
@@ -674,7 +674,7 @@ func TestR13_deadLetterOfQueue_isRecovered(t *testing.T) {
 					c.want != "" && string(end.Output) != c.want {
 					t.Errorf("ended with %s, output %s", end.Kind, end.Output)
 				}
-				h.wantDead(h.Provider.Config().DeadLetters[name], "picked up")
+				h.wantDeadLetter(h.Provider.Config().DeadLetters[name], "picked up")
 			})
 		})
 	}
@@ -718,7 +718,7 @@ func TestR13_sweeperDiesAtAnyCall_losesNothing(t *testing.T) {
 						if calls == n && after {
 							_ = next()
 						}
-						return errors.New("the process has died")
+						return errors.New("the process has crashed")
 					})
 					if _, err := h.Timekeeper.Sweep(ctx); err == nil {
 						t.Error("sweep did not report the failure")
@@ -731,7 +731,7 @@ func TestR13_sweeperDiesAtAnyCall_losesNothing(t *testing.T) {
 					if end := h.finish(in); string(end.Output) != "1" {
 						t.Errorf("ended with %s, output %s, want 1", end.Kind, end.Output)
 					}
-					h.wantDead("sim://inbox-dead.fifo", "picked up")
+					h.wantDeadLetter("sim://inbox-dead.fifo", "picked up")
 				})
 			})
 		}

@@ -155,8 +155,8 @@ type crashingProcess struct {
 
 type crashingProcessKey struct{}
 
-// dying intercepts the calls of a crashingProcess.
-func dying(ctx context.Context, _ simaws.Call, next func() error) error {
+// crashing intercepts the calls of a crashingProcess.
+func crashing(ctx context.Context, _ simaws.Call, next func() error) error {
 	m, ok := ctx.Value(crashingProcessKey{}).(*crashingProcess)
 	if !ok {
 		return next()
@@ -181,7 +181,7 @@ func TestPoll_processDiesAtAnyCall_losesNothing(t *testing.T) {
 	died := 0
 	for _, after := range []bool{false, true} {
 		for at, dies := int64(1), true; dies; at++ {
-			inBubble(t, simhub.Options{Intercept: dying}, func(ctx context.Context, h *hub) {
+			inBubble(t, simhub.Options{Intercept: crashing}, func(ctx context.Context, h *hub) {
 				m := &crashingProcess{at: at, after: after}
 				first := h.pollAll(context.WithValue(ctx, crashingProcessKey{}, m), registry())
 				chain, fan := h.startAs("chain", "chain", 3), h.startAs("fan", "fan", 5)
@@ -203,7 +203,7 @@ func TestPoll_processDiesAtAnyCall_losesNothing(t *testing.T) {
 		}
 	}
 	if died < 50 {
-		t.Errorf("the process died %d times, want at least 50", died)
+		t.Errorf("got %d crashes of the process, want at least 50", died)
 	}
 }
 

@@ -153,7 +153,7 @@ func TestR15ADelayedStart_endsEarly_leavesNoSchedule(t *testing.T) {
 				h.send(provider.Message{Kind: kind, InstanceID: in.InstanceID})
 				h.serveFor(time.Minute)
 				h.wantNoTimer()
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}
@@ -175,8 +175,8 @@ func (h *hub) everything(executionID string) (items []map[string]ddbtypes.Attrib
 	return out.Items
 }
 
-// wantMortal fails the test unless all items of a deleted execution have a TTL.
-func (h *hub) wantMortal(executionID string) {
+// wantItemsExpire fails the test unless all items of a deleted execution have a TTL.
+func (h *hub) wantItemsExpire(executionID string) {
 	h.t.Helper()
 	for _, it := range h.everything(executionID) {
 		if it["ttl"] == nil {
@@ -221,7 +221,7 @@ func TestR17_workerOfADeletedInstance_writesNoRecord(t *testing.T) {
 				if failed := worker.HandleRecords(ctx, records[1:]); len(failed) > 0 {
 					t.Fatalf("got failed records %v, want none", failed)
 				}
-				h.wantMortal(in.ExecutionID)
+				h.wantItemsExpire(in.ExecutionID)
 			})
 		})
 	}
@@ -287,7 +287,7 @@ func TestR13_queuesHang_nothingIsPoison(t *testing.T) {
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
 			t.Errorf("ended with %s, want completed", end.Kind)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

@@ -202,7 +202,7 @@ func TestPurge_messagesArriveLate_leavesOnlyExpiringItems(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				j := h.startJob(admin.JobRequest{Operation: admin.OperationPurge, All: true, Force: true})
 				for range 10 {
-					if j = h.look(j); j.Ended() {
+					if j = h.sweepAndRead(j); j.Ended() {
 						break
 					}
 				}

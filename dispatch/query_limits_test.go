@@ -31,7 +31,7 @@ func TestQuery_handlerHangsRepeatedly_isNotCalled(t *testing.T) {
 		h.wantQueryError("blocks", "0", provider.QueryHandlerTimedOut, "3 earlier calls",
 			"not called until one returns")
 		if took := time.Since(before); took >= time.Second {
-			t.Errorf("the query took %v: the handler was called again", took)
+			t.Errorf("got duration %v: the handler was called again", took)
 		}
 		h.wantQueryResult("heard", "0", "0") // other handlers still run
 

@@ -160,8 +160,8 @@ func (h *hub) wantQueryError(query, input string, want provider.QueryCode, says 
 	return e
 }
 
-// tell sends an event to the instance and runs its turn.
-func (h *hub) tell(in provider.Instance, id string) {
+// sendEvent sends an event to the instance and runs its turn.
+func (h *hub) sendEvent(in provider.Instance, id string) {
 	h.t.Helper()
 	h.send(provider.Message{
 		Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "add", EventID: id,
@@ -184,18 +184,18 @@ func TestQuery_returnsTheStateOfTheLastCommittedTurn(t *testing.T) {
 		h.turn(0)
 		h.wantQueryResult("heard", "0", "0")
 		h.wantQueryResult("heard", "", "0") // without an input
-		h.tell(in, "1")
+		h.sendEvent(in, "1")
 		h.wantQueryResult("heard", "5", "6")
 
 		h.pause(in, "p")
 		h.turn(0)
-		h.tell(in, "2") // the session parks the event, so the code has not received it
+		h.sendEvent(in, "2") // the session parks the event, so the code has not received it
 		h.wantQueryResult("heard", "0", "1")
 		h.resume(in, "r")
 		h.turn(0)
 		h.wantQueryResult("heard", "0", "2")
 
-		h.tell(in, "3")
+		h.sendEvent(in, "3")
 		h.wantQueryResult("heard", "0", "3")
 		if now := h.read(in); now.Status != provider.StatusCompleted {
 			t.Errorf("the instance is %s, want completed", now.Status)
@@ -241,19 +241,19 @@ func TestQuery_handlerChangesState_warmInstanceIsUnchanged(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
 		in := h.start("counting", 2)
 		h.turn(0)
-		h.tell(in, "1")
+		h.sendEvent(in, "1")
 		for range 2 {
 			h.wantQueryResult("changes", "0", "101")
 		}
 		before := len(h.made())
-		h.tell(in, "2")
+		h.sendEvent(in, "2")
 		if ops := h.operations(before); slices.Contains(ops, "Query") {
 			t.Errorf("the turn read the history: %v", ops)
 		}
 		if end := h.finish(in); string(end.Output) != "2" {
 			t.Errorf("the instance ended with %s %s, want the result 2", end.Kind, end.Output)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -283,7 +283,7 @@ func TestQuery_unknownName_errorListsTheHandlers(t *testing.T) {
 		if !slices.IsSorted(e.Known) || !slices.Contains(e.Known, "heard") || slices.Contains(e.Known, "late") {
 			t.Errorf("got known queries %q", e.Known)
 		}
-		h.tell(in, "1")
+		h.sendEvent(in, "1")
 		h.wantQueryResult("late", "0", "1")
 	})
 }
@@ -329,7 +329,7 @@ func TestQuery_handlerDoesMoreThanRead_fails(t *testing.T) {
 		if after := len(h.events(in)); after != before {
 			t.Errorf("got %d events, want %d as before the queries", after, before)
 		}
-		h.tell(in, "1")
+		h.sendEvent(in, "1")
 		if now := h.read(in); now.Status != provider.StatusCompleted || now.CustomStatus != nil {
 			t.Errorf("the instance is %s with custom status %s, want completed without", now.Status, now.CustomStatus)
 		}
@@ -409,7 +409,7 @@ func TestQuery_instanceContinuesAsNew_hasHandlersOfItsExecution(t *testing.T) {
 		in := h.start("anew", 1)
 		h.turn(0)
 		h.wantQueryResult("generation 1", "", "1")
-		h.tell(in, "1")
+		h.sendEvent(in, "1")
 		h.wantQueryResult("generation 2", "", "2")
 		h.wantQueryError("generation 1", "", provider.QueryHandlerNotFound, "generation 2")
 	})

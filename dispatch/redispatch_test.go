@@ -131,7 +131,7 @@ func TestR13_halfOfCallsFail_workItemsDoNotMultiply(t *testing.T) {
 			Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{
 				Seed: seed, Fail: 0.5,
 				StormFor: outage,
-			}, Mortal: true, Begins: p.begins,
+			}, EndOnRedelivery: true, Begins: p.begins,
 			Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
 				err := next()
 				if err == nil {

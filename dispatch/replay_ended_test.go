@@ -139,6 +139,6 @@ func TestTerminate_cancelInTheSameFirstBatch_instanceIsTerminated(t *testing.T) 
 		}
 		h.wantReplays(pairs("a"), now)
 		h.serveFor(time.Hour)
-		h.checkRest()
+		h.checkIdle()
 	})
 }

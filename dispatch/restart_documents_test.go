@@ -52,7 +52,7 @@ func TestR30_lastInput_isStoredOnce(t *testing.T) {
 					t.Errorf("consumed input: got %.100s", raised.Data)
 				}
 				h.wantReplays(r, h.read(again))
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}
@@ -115,6 +115,6 @@ func TestR30_documentsExceedTheReadOfAnEvent_restartHasAll(t *testing.T) {
 		if end := h.finish(again); string(end.Output) != fmt.Sprint(letters) {
 			t.Errorf("ended with %s, output %s, error %v", end.String(), end.Output, end.Error)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }

@@ -66,7 +66,7 @@ func TestR30_oldInstanceIsPurged_documentsRemain(t *testing.T) {
 							again.InstanceID, end.Kind, end.Output, end.Error)
 					}
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}
@@ -146,7 +146,7 @@ func TestR30_parkedInputs_areConsumedInOrder(t *testing.T) {
 		if end := h.finish(again); string(end.Output) != `"heard [0 1 2]"` {
 			t.Errorf("ended with %s, output %s", end.String(), end.Output)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -207,7 +207,7 @@ func TestR30_restartsFromDifferentEvents_areDifferentInstances(t *testing.T) {
 				t.Errorf("%s ended with %s, output %s", id, end.String(), end.Output)
 			}
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -268,7 +268,7 @@ func TestR30_restartFromLastInput_currentCodeConsumesIt(t *testing.T) {
 					t.Errorf("ended with %s, output %s, charged %d times", end.String(), end.Output, c.charged)
 				}
 				h.wantReplays(c.registry(opts...), h.read(again))
-				h.checkRest()
+				h.checkIdle()
 				_ = ctx
 			})
 		})
@@ -299,7 +299,7 @@ func TestR30_tokenOfOldExecution_isRejected(t *testing.T) {
 		if end := h.finish(again); string(end.Output) != `"answered"` {
 			t.Errorf("ended with %s, output %s", end.String(), end.Output)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -343,7 +343,7 @@ func TestR30_restartWhileCancelWaits_isRejected(t *testing.T) {
 				t.Errorf("restarted from event %d: ended with %s, want cancelled", past[i].ID, end.String())
 			}
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -387,7 +387,7 @@ func TestR30_pauseOrEndBeforeFirstTurn_applies(t *testing.T) {
 					if end := h.finish(again); name == "paused" && string(end.Output) != string(want.Output) {
 						t.Errorf("%s ended with %s, output %s", s.name, end.String(), end.Output)
 					}
-					h.checkRest()
+					h.checkIdle()
 				})
 			}
 		})
@@ -433,7 +433,7 @@ func TestR30_restartExceedsATransaction_isRejected(t *testing.T) {
 			t.Errorf("got status %s, diagnosis %+v, want Running", now.Status, now.Diagnosis)
 		}
 		h.terminate(again)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

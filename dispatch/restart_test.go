@@ -71,7 +71,7 @@ func TestR30_restartFromAnyEvent_endsAsBefore(t *testing.T) {
 				if restarts == 0 {
 					t.Error("got no restart point")
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}
@@ -166,7 +166,7 @@ func crashRestartAt(t *testing.T, s scenario, n int64, after bool) (crashed bool
 			t.Errorf("crash at call %d: ended with %s, output %s, want %s", n, end.String(), end.Output, want.Output)
 		}
 		h.wantCopied(again, past[:from])
-		if err := h.CheckRest(ctx); err != nil {
+		if err := h.CheckIdle(ctx); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
 		}
 	})
@@ -283,7 +283,7 @@ func TestR30_restart_runsOnlyOpenTasksAgain(t *testing.T) {
 			t.Errorf("got identities %q", outputs)
 		}
 		h.wantInstances(instances + 2) // the new instance and a child, but no detached instance
-		h.checkRest()
+		h.checkIdle()
 
 		events := h.events(again)
 		for i := range events {
@@ -339,7 +339,7 @@ func TestR30_restartOfARestart_keepsIDsAndNumbersBeforeTheCut(t *testing.T) {
 		if outputs["b"][5] == outputs["c"][5] || outputs["b"][5] == outputs["i-1"][5] {
 			t.Errorf("two instances have the same random ID: %q", outputs)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -368,7 +368,7 @@ func TestR30_sameRestartTwice_startsOneInstance(t *testing.T) {
 		}
 		h.wantInstances(instances + 1)
 		h.finish(must(h.Provider.ReadInstance(ctx, ids[0])))
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

@@ -41,7 +41,7 @@ func TestR15_activityEndsWhileItsRetryWaits_scheduleIsDeleted(t *testing.T) {
 					}
 					tr.serveFor(24 * time.Hour)
 					tr.wantRuns("a#3.1", "a#3.2")
-					tr.checkRest()
+					tr.checkIdle()
 				})
 			})
 		}
@@ -78,10 +78,10 @@ func TestR15_noRetryPossible_retryStateIsNotRead(t *testing.T) {
 		after  time.Duration
 		reads  int
 	}{
-		"no policy":        {false, 5 * time.Hour, 0},
-		"recent activity":  {true, 10 * time.Minute, 0},
-		"policy":           {true, 5 * time.Hour, 1},
-		"one read for all": {true, 6 * time.Hour, 1},
+		"no policy":                   {false, 5 * time.Hour, 0},
+		"recent activity":             {true, 10 * time.Minute, 0},
+		"policy":                      {true, 5 * time.Hour, 1},
+		"one read for all activities": {true, 6 * time.Hour, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -150,7 +150,7 @@ func TestR14_attemptsAreDeliveredTwice_oneFailureCausesTheNextAttempt(t *testing
 			if n < instances*attempts || n > instances*attempts*103/100 {
 				t.Errorf("seed %d: got %d runs, want %d and at most 3%% more", seed, n, instances*attempts)
 			}
-			tr.checkRest()
+			tr.checkIdle()
 		})
 	}
 }
@@ -191,7 +191,7 @@ func TestR14_deletesFailForAMinute_retriesContinue(t *testing.T) {
 		if refused.Load() == 0 {
 			t.Error("got no failed deletes")
 		}
-		tr.checkRest()
+		tr.checkIdle()
 	})
 }
 
@@ -235,9 +235,9 @@ func TestR14_activityEnds_unlimitedRetryEnds(t *testing.T) {
 					end(tr, in)
 					tr.serveFor(24 * time.Hour)
 					tr.wantRuns("a#3.1", "a#3.2", "a#3.3", "a#3.4")
-					tr.checkRest()
+					tr.checkIdle()
 					if name == "a purged instance" {
-						tr.wantMortal(in.ExecutionID)
+						tr.wantItemsExpire(in.ExecutionID)
 					}
 				})
 			})
@@ -267,7 +267,7 @@ func TestR14_longIntervals_areExact(t *testing.T) {
 							t.Errorf("attempt %d was late by %v", i+1, late)
 						}
 					}
-					tr.checkRest()
+					tr.checkIdle()
 				})
 			})
 		}
@@ -290,7 +290,7 @@ func TestR14_failures_doNotGrowHistory(t *testing.T) {
 			last.Kind != history.ActivityCompleted {
 			t.Errorf("got history %v", events)
 		}
-		tr.checkRest()
+		tr.checkIdle()
 	})
 }
 
@@ -327,8 +327,8 @@ func failed(id int64, attempt int, run string, retryAt time.Time) provider.Activ
 	return o
 }
 
-// tell sends outcomes of an instance in one message, and runs the orchestrator.
-func (tr *retryHub) tell(in provider.Instance, outcomes ...provider.ActivityOutcome) {
+// sendOutcomes sends outcomes of an instance in one message, and runs the orchestrator.
+func (tr *retryHub) sendOutcomes(in provider.Instance, outcomes ...provider.ActivityOutcome) {
 	tr.t.Helper()
 	tr.send(provider.Message{
 		Kind: provider.MessageActivityAttempts, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1,
@@ -371,34 +371,34 @@ func TestR14_severalFailures_onlyFirstOfCurrentAttemptCounts(t *testing.T) {
 	t.Run("one of two runs of an attempt", func(t *testing.T) {
 		t.Parallel()
 		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
-			tr.tell(in, failed(3, 1, "r.1", now), failed(3, 1, "r.2", now.Add(time.Hour)))
+			tr.sendOutcomes(in, failed(3, 1, "r.1", now), failed(3, 1, "r.2", now.Add(time.Hour)))
 			tr.wantSent(2)
-			tr.tell(in, failed(3, 1, "r.2", now))
+			tr.sendOutcomes(in, failed(3, 1, "r.2", now))
 			tr.wantSent()
 			if r := tr.retryOf(in); r.Attempt != 2 || r.Run != "r.1" || r.Error.Message != "r.1" {
 				t.Errorf("got retry state %+v, want attempt 2 after r.1", r)
 			}
 		})
 	})
-	t.Run("the last failure of a past attempt does not", func(t *testing.T) {
+	t.Run("last failure of an earlier attempt does not count", func(t *testing.T) {
 		t.Parallel()
 		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
-			tr.tell(in, failed(3, 1, "r.1", now))
-			tr.tell(in, failed(3, 1, "r.2", none))
+			tr.sendOutcomes(in, failed(3, 1, "r.1", now))
+			tr.sendOutcomes(in, failed(3, 1, "r.2", none))
 			if events := tr.events(in); len(events) != 3 {
 				t.Errorf("got history %v", events)
 			}
-			tr.tell(in, failed(3, 2, "s.1", none))
+			tr.sendOutcomes(in, failed(3, 2, "s.1", none))
 			if events := tr.events(in); events[len(events)-1].Kind != history.OrchestrationFailed ||
 				events[len(events)-2].Attempt != 2 {
 				t.Errorf("got history %v", events)
 			}
 		})
 	})
-	t.Run("none after the last one in a message", func(t *testing.T) {
+	t.Run("no retry after the last attempt in a message", func(t *testing.T) {
 		t.Parallel()
 		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
-			tr.tell(in, failed(3, 1, "r.1", none), failed(3, 1, "r.2", now))
+			tr.sendOutcomes(in, failed(3, 1, "r.1", none), failed(3, 1, "r.2", now))
 			tr.wantSent()
 			if events := tr.events(in); events[len(events)-1].Kind != history.OrchestrationFailed {
 				t.Errorf("got history %v", events)
@@ -408,7 +408,7 @@ func TestR14_severalFailures_onlyFirstOfCurrentAttemptCounts(t *testing.T) {
 	t.Run("a success of any attempt settles", func(t *testing.T) {
 		t.Parallel()
 		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
-			tr.tell(in, failed(3, 1, "r.1", now))
+			tr.sendOutcomes(in, failed(3, 1, "r.1", now))
 			tr.complete(in, 1, 3) // completes attempt 1
 			tr.turn(0)
 			if events := tr.events(in); events[len(events)-1].Kind != history.OrchestrationCompleted {
@@ -416,11 +416,11 @@ func TestR14_severalFailures_onlyFirstOfCurrentAttemptCounts(t *testing.T) {
 			}
 		})
 	})
-	t.Run("none behind a success of the same batch", func(t *testing.T) {
+	t.Run("no retry after a success of the same batch", func(t *testing.T) {
 		t.Parallel()
 		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 			tr.complete(in, 1, 3)
-			tr.tell(in, failed(3, 1, "r.1", now))
+			tr.sendOutcomes(in, failed(3, 1, "r.1", now))
 			tr.wantSent()
 			if events := tr.events(in); events[len(events)-1].Kind != history.OrchestrationCompleted {
 				t.Errorf("got history %v", events)
@@ -430,7 +430,7 @@ func TestR14_severalFailures_onlyFirstOfCurrentAttemptCounts(t *testing.T) {
 	t.Run("an attempt that an earlier release has sent", func(t *testing.T) {
 		t.Parallel()
 		withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
-			tr.tell(in, failed(3, 7, "r.1", now))
+			tr.sendOutcomes(in, failed(3, 7, "r.1", now))
 			tr.wantSent(8)
 		})
 	})
@@ -491,7 +491,7 @@ func TestR14_failureRedeliveredToSameProcess_sendsNoCopy(t *testing.T) {
 	t.Parallel()
 	withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 		for range 3 {
-			tr.tell(in, failed(3, 1, "r.1", now))
+			tr.sendOutcomes(in, failed(3, 1, "r.1", now))
 			time.Sleep(6 * time.Minute) // beyond the deduplication interval of SQS
 		}
 		tr.wantSent(2)
@@ -504,7 +504,7 @@ func TestR14_staleView_retriesNothing(t *testing.T) {
 	withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 		tr.complete(in, 1, 3)
 		tr.turn(1) // environment 0 has a stale cache
-		tr.tell(in, failed(3, 1, "r.1", now))
+		tr.sendOutcomes(in, failed(3, 1, "r.1", now))
 		tr.wantSent()
 		if r := tr.retryOf(in); r.Attempt != 0 {
 			t.Errorf("got retry state %+v, want none", r)
@@ -536,7 +536,7 @@ func TestR14_messageWithMixedOutcomes_handlesEach(t *testing.T) {
 			{ActivityID: 4, Attempt: 1, Result: history.Payload("1")},
 			failed(5, 1, "s.1", now), failed(99, 1, "t.1", now),
 		}
-		tr.tell(in, outcomes...)
+		tr.sendOutcomes(in, outcomes...)
 		tr.wantSent(2, 2)
 		if events := tr.events(in); len(events) != 8 || events[7].Kind != history.ActivityCompleted ||
 			events[7].SourceEventID != 4 {
@@ -579,7 +579,7 @@ func TestR14_blockedInstance_activitiesAreRetried(t *testing.T) {
 		tr.serveFor(time.Hour)
 		tr.wantOutput(in, "6")
 		tr.wantRuns("a#3.1", "a#3.2", "a#3.3", "a#3.4", "a#3.5", "a#3.6")
-		tr.checkRest()
+		tr.checkIdle()
 	})
 }
 
@@ -625,7 +625,7 @@ func TestR14_waitingAttemptAndScheduleToClose_haveSeparateTimers(t *testing.T) {
 					if got := fmt.Sprint(tr.ran()); got != want || end.Kind != history.OrchestrationFailed {
 						t.Errorf("got runs %s, want %s; ended with %s", got, want, end.String())
 					}
-					tr.checkRest()
+					tr.checkIdle()
 				})
 			})
 		}
@@ -660,7 +660,7 @@ func TestR14_failureOfPastExecution_isNotRetried(t *testing.T) {
 					}
 				}
 				tr.serveFor(time.Hour)
-				if tr.checkRest(); tr.read(in).ExecutionID == in.ExecutionID || len(tr.ran()) != 2 {
+				if tr.checkIdle(); tr.read(in).ExecutionID == in.ExecutionID || len(tr.ran()) != 2 {
 					t.Errorf("instance did not continue as new, or runs were %v", tr.ran())
 				}
 			})
@@ -743,7 +743,7 @@ func TestR14_instanceDeletedDuringRetry_leavesNothing(t *testing.T) {
 		close(resumed)
 		<-done
 		tr.wantSent()
-		tr.wantMortal(in.ExecutionID)
+		tr.wantItemsExpire(in.ExecutionID)
 	})
 }
 
@@ -752,11 +752,11 @@ func TestR14_instanceDeletedDuringRetry_leavesNothing(t *testing.T) {
 func TestR14_faultAtAnyCallOfARetry_activitySucceeds(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, func() int64){
-		"dies before": func(n int64) (simaws.Interceptor, func() int64) {
+		"crash before": func(n int64) (simaws.Interceptor, func() int64) {
 			i, c := simhub.CrashAt(n, false)
 			return i, c.Load
 		},
-		"dies after": func(n int64) (simaws.Interceptor, func() int64) {
+		"crash after": func(n int64) (simaws.Interceptor, func() int64) {
 			i, c := simhub.CrashAt(n, true)
 			return i, c.Load
 		},
@@ -786,7 +786,7 @@ func TestR14_faultAtAnyCallOfARetry_activitySucceeds(t *testing.T) {
 								t.Errorf("call %d: %s ran %d times", n, r, times[r.String()])
 							}
 						}
-						if err := tr.CheckRest(t.Context()); err != nil {
+						if err := tr.CheckIdle(t.Context()); err != nil {
 							t.Errorf("call %d: %v", n, err)
 						}
 					})

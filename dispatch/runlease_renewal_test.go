@@ -117,7 +117,7 @@ func TestR23_runLeaseCannotBeRenewed_activityStopsBeforeAnotherStarts(t *testing
 						t.Errorf("got %d undos, want 1; %d attempts ran concurrently, want 1 (%d attempts)",
 							n, a.most.Load(), a.runs.Load())
 					}
-					h.checkRest()
+					h.checkIdle()
 					time.Sleep(24 * time.Hour)
 				})
 				if cancelled < 6*time.Minute {

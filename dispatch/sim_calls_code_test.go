@@ -83,8 +83,8 @@ type ledger struct {
 	Taken int  `json:"taken"`
 }
 
-// keeps runs a ledger. An older build only has the operation post.
-func keeps(ctx *perdure.OrchestrationContext, l ledger, older bool) (book, error) {
+// runLedger runs a ledger. An older build only has the operation post.
+func runLedger(ctx *perdure.OrchestrationContext, l ledger, older bool) (book, error) {
 	handle := func(name string, f func(ctx *perdure.OrchestrationContext, p posting) (receipt, error)) error {
 		return perdure.SetUpdateHandler(ctx, name, func(ctx *perdure.OrchestrationContext, p posting) (receipt, error) {
 			r, err := f(ctx, p)
@@ -270,7 +270,7 @@ func addTrading(r *perdure.Registry, older bool) *perdure.Registry {
 	perdure.AddOrchestration(r, "trader", trades)
 	perdure.AddOrchestration(r, "rusher", rushes)
 	perdure.AddOrchestration(r, "ledger", func(ctx *perdure.OrchestrationContext, l ledger) (book, error) {
-		return keeps(ctx, l, older)
+		return runLedger(ctx, l, older)
 	})
 	perdure.AddActivity(r, "dwell", func(ctx context.Context, label string) (string, error) {
 		select {

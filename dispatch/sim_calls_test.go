@@ -133,11 +133,11 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 	t.Helper()
 	x = &callSimulation{troubledHub: newTroubledHub(), seed: seed, rng: rand.New(rand.NewPCG(seed, 24))}
 	x.audit = newAuditor(x.w)
-	o := simhub.Options{Registry: tradingRegistry(), Environments: 3, Mortal: true, MaxAttempts: noCrashLimit}
+	o := simhub.Options{Registry: tradingRegistry(), Environments: 3, EndOnRedelivery: true, MaxAttempts: noCrashLimit}
 	if turn := seed * uint64(len(simulated())); s == nil {
 		o.Schedule = faultSchedule(turn)
 		o.Schedule.Storm = 2000
-		o.Mortal = seed/weathers%2 == 0
+		o.EndOnRedelivery = seed/weathers%2 == 0
 		o.Rollup = int64(seed / weathers / 2 % 2)
 	} else {
 		o.Schedule, o.MaxAttempts = &simhub.Schedule{Seed: seed}, 0
@@ -195,14 +195,14 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 		if s != nil && s.act != nil {
 			x.sweepEvery, x.finalSweeps = 5, 8
 		}
-		beside := x.beside(s)
-		if beside != nil {
+		olderBuilds := x.olderBuilds(s)
+		if olderBuilds != nil {
 			x.clients, x.sweepEvery = x.clients+1, 5
 		}
 		h.Scheduler.Go(ctx, "asker", x.asks) // goroutines share x after this call
 		h.Scheduler.Go(ctx, "meddler", x.runActions)
-		if beside != nil {
-			h.Scheduler.Go(ctx, "builder", beside)
+		if olderBuilds != nil {
+			h.Scheduler.Go(ctx, "builder", olderBuilds)
 		}
 		h.Scheduler.Go(ctx, "closer", x.endAll)
 		err := h.Scheduler.Run(ctx, 72*time.Hour)
@@ -223,8 +223,8 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 // execution processes fewer operations.
 const rushOperations, rushIn = 1100, 32
 
-// beside returns a function that deploys older builds during a seed, or nil.
-func (x *callSimulation) beside(s *troubleScenario) func(ctx context.Context) {
+// olderBuilds returns a function that deploys older builds during a seed, or nil.
+func (x *callSimulation) olderBuilds(s *troubleScenario) func(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(x.seed, 25))
 	switch {
 	case s == nil && rng.IntN(4) > 0:
@@ -253,7 +253,7 @@ func (x *callSimulation) judge(ctx context.Context, s *troubleScenario) error {
 	if wrong == nil {
 		wrong = x.w.check(ctx)
 	}
-	rest := x.h.CheckRest(ctx)
+	rest := x.h.CheckIdle(ctx)
 	if s != nil && s.verdicts > 0 && verdicts == s.verdicts {
 		verdicts, rest = 0, nil
 	}

@@ -41,7 +41,7 @@ func interventions() []intervention {
 // interventionRegistry returns a registry with the orchestrations of the interventions. Its activities report their
 // start to the witness.
 func interventionRegistry(w *witness) *perdure.Registry {
-	r := poisonRegistry(&deadly{})
+	r := poisonRegistry(&crashingActivity{})
 	dwell := func(ctx context.Context, d time.Duration) (string, error) {
 		w.begins(ctx)
 		simhub.Step(ctx)
@@ -212,15 +212,15 @@ func (m *simClient) cancel(ctx context.Context) {
 // pauseAndResume pauses the instance, raises the events that it waits for, and resumes it. It repeats the resume until
 // the instance has ended, because a dead letter arrives late. The IDs of its requests depend only on the seed.
 func (m *simClient) pauseAndResume(ctx context.Context) {
-	m.tell(ctx, "pause", pauseMessage(m.first, "p", "ann"))
+	m.sendMessage(ctx, "pause", pauseMessage(m.first, "p", "ann"))
 	for n := range 3 {
-		m.tell(ctx, "raise", provider.Message{
+		m.sendMessage(ctx, "raise", provider.Message{
 			Kind: provider.MessageEventRaised, InstanceID: m.first.InstanceID, Name: "add", EventID: fmt.Sprint("e", n),
 			Data: encoded(m.h.t, n),
 		})
 	}
 	for n := 0; m.isActive(ctx) && !m.over(ctx); n++ {
-		m.tell(ctx, "resume", resumeMessage(m.first, fmt.Sprint("r", n), "bob"))
+		m.sendMessage(ctx, "resume", resumeMessage(m.first, fmt.Sprint("r", n), "bob"))
 		time.Sleep(20 * time.Minute)
 	}
 }
@@ -228,9 +228,11 @@ func (m *simClient) pauseAndResume(ctx context.Context) {
 // update sends the updates of updatedMeanwhile at times that the seed selects. Most of them are before the first turn
 // or much later.
 func (m *simClient) update(ctx context.Context) {
-	change := func(id string, s addition) { m.tell(ctx, "update", updateMessage(m.first, id, encoded(m.h.t, s))) }
+	change := func(id string, s addition) {
+		m.sendMessage(ctx, "update", updateMessage(m.first, id, encoded(m.h.t, s)))
+	}
 	raise := func(n int) {
-		m.tell(ctx, "raise", provider.Message{
+		m.sendMessage(ctx, "raise", provider.Message{
 			Kind: provider.MessageEventRaised, InstanceID: m.first.InstanceID, Name: "add", EventID: fmt.Sprint("e", n),
 			Data: encoded(m.h.t, n),
 		})
@@ -245,8 +247,8 @@ func (m *simClient) update(ctx context.Context) {
 	raise(2)
 }
 
-// tell sends a message at a time that the seed selects. It repeats the send until SQS accepts the message.
-func (m *simClient) tell(ctx context.Context, what string, message provider.Message) {
+// sendMessage sends a message at a time that the seed selects. It repeats the send until SQS accepts the message.
+func (m *simClient) sendMessage(ctx context.Context, what string, message provider.Message) {
 	m.moment(ctx)
 	m.wrong(what, m.repeatCall(ctx, func(ctx context.Context) error {
 		return m.h.Provider.EnqueueForOrchestrator(ctx, message)

@@ -24,22 +24,22 @@ type deliveries struct {
 
 	mu sync.Mutex
 	// pointless contains the attempts that a process must not run, with the reason, by process name.
-	pointless map[string]map[handed]string
+	pointless map[string]map[attemptKey]string
 	most      int // largest number of deliveries of a message
 	// once counts the starts of attempts that must start at most once.
-	once map[handed]int
+	once map[attemptKey]int
 	errs []error
 }
 
-// handed identifies an attempt of an activity in a batch.
-type handed struct {
+// attemptKey identifies an attempt of an activity in a batch.
+type attemptKey struct {
 	executionID string
 	activityID  int64
 	attempt     int
 }
 
 func newDeliveries() *deliveries {
-	return &deliveries{pointless: map[string]map[handed]string{}, once: map[handed]int{}}
+	return &deliveries{pointless: map[string]map[attemptKey]string{}, once: map[attemptKey]int{}}
 }
 
 // see observes a call before it is made.
@@ -48,7 +48,7 @@ func (d *deliveries) see(c simaws.Call) {
 	if !ok || c.Operation != "Invoke" || d.h == nil {
 		return
 	}
-	pointless, fresh := map[handed]string{}, map[handed]bool{}
+	pointless, fresh := map[attemptKey]string{}, map[attemptKey]bool{}
 	for i := range batch {
 		n, _ := strconv.Atoi(batch[i].Attributes["ApproximateReceiveCount"])
 		d.checkDeliveryRate(&batch[i], n)
@@ -56,7 +56,7 @@ func (d *deliveries) see(c simaws.Call) {
 		if err != nil || item.ActivityID == 0 {
 			continue
 		}
-		of := handed{item.ExecutionID, item.ActivityID, item.Attempt}
+		of := attemptKey{item.ExecutionID, item.ActivityID, item.Attempt}
 		d.expectOnce(of, item.AtMostOnce)
 		if n == 1 && item.Attempt == 1 && !item.PossibleDuplicate && item.NotBefore == nil {
 			fresh[of] = true // a first delivery causes no read
@@ -110,9 +110,9 @@ func (d *deliveries) pointlessReason(item *provider.WorkItem) string {
 	}
 	switch current, err := d.h.Provider.ReadRetry(ctx, item.ExecutionID, item.ActivityID); {
 	case settled.Ended:
-		return "its execution had ended"
+		return "execution had ended"
 	case ids.Has(item.ActivityID):
-		return "it had been settled"
+		return "activity was settled"
 	case item.Retry != nil && err == nil && current.Attempt > 0 && current.Attempt != item.Attempt:
 		return fmt.Sprintf("attempt %d was the current one", current.Attempt)
 	}
@@ -120,7 +120,7 @@ func (d *deliveries) pointlessReason(item *provider.WorkItem) string {
 }
 
 // expectOnce records an attempt that must start at most once.
-func (d *deliveries) expectOnce(of handed, once bool) {
+func (d *deliveries) expectOnce(of attemptKey, once bool) {
 	if !once {
 		return
 	}
@@ -136,7 +136,7 @@ func (d *deliveries) begins(ctx context.Context) {
 	a := perdure.ActivityInfoFrom(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	of := handed{a.ExecutionID, a.ActivityID, a.Attempt}
+	of := attemptKey{a.ExecutionID, a.ActivityID, a.Attempt}
 	if n, once := d.once[of]; once {
 		if d.once[of] = n + 1; n > 0 {
 			d.errs = append(d.errs, fmt.Errorf("R32: activity #%d attempt %d of %s started again in delivery %d",

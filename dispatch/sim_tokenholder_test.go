@@ -77,7 +77,7 @@ func (m *simClient) checkCompletion(ctx context.Context, s scenario) error {
 		return err
 	}
 	end, unread := m.h.Provider.ReadTerminalEvent(ctx, m.first.ExecutionID)
-	limit := m.first.CreatedAt.Add(handsOverTimeout)
+	limit := m.first.CreatedAt.Add(pendingTimeout)
 	switch {
 	case unread != nil || end.Kind != history.OrchestrationFailed || end.Error == nil || end.Error.Cause == nil ||
 		end.Error.Cause.Type != history.TypeTimeout:

@@ -80,10 +80,10 @@ func newTroubledHub() *troubledHub {
 // function.
 const maxReleases = 4
 
-// killerDeaths and neighborDeaths limit the runs of a killer and of others in its batch. A killer kills its process
+// killerCrashes and neighborCrashes limit the runs of a killer and of others in its batch. A killer kills its process
 // thirteen times until it is poison, and once or twice more in slow
 // processes. It kills the other records of its batch in four deliveries.
-const killerDeaths, neighborDeaths = 15, 4
+const killerCrashes, neighborCrashes = 15, 4
 
 // outage is the duration of a trouble.
 const outage = time.Hour
@@ -125,15 +125,15 @@ func troubles() []troubleScenario {
 		{
 			name: "processes die, or are frozen, for five minutes", orchestration: "fan", input: 100, want: "5050",
 			hub: func(o *simhub.Options) {
-				o.Schedule.Crash, o.Schedule.StormFor, o.WorkVisibility, o.Mortal = 0.2, 5*time.Minute, 30*time.Second,
-					false
+				o.Schedule.Crash, o.Schedule.StormFor = 0.2, 5*time.Minute
+				o.WorkVisibility, o.EndOnRedelivery = 30*time.Second, false
 			},
 		},
 		{
 			name: "functions are frozen past their end", orchestration: "retried-fan", input: 20, want: "40",
 			hub: func(o *simhub.Options) {
 				o.Schedule.Freeze, o.Schedule.FreezeFor, o.Schedule.StormFor = 0.02, 4*time.Minute, 30*time.Minute
-				o.Schedule.Crash, o.WorkVisibility, o.Mortal = 0.01, time.Minute, false
+				o.Schedule.Crash, o.WorkVisibility, o.EndOnRedelivery = 0.01, time.Minute, false
 				o.Schedule.Apart = true // the records become suspects one by one, and wait for the same time
 			},
 			occurred: func(p *troubledHub) int { return p.h.Scheduler.Frozen() },
@@ -200,15 +200,15 @@ func troubles() []troubleScenario {
 			},
 		},
 		{
-			name: "a killer among its neighbours", orchestration: "neighbours", input: 12, want: "12", verdicts: 1,
+			name: "a killer among other activities", orchestration: "neighbours", input: 12, want: "12", verdicts: 1,
 			judge: func(p *troubledHub) error {
 				killer := [2]int64{3, 1}
 				// because each copy of its work item has its own crash markers
-				if p.ran[killer] > killerDeaths*p.sent[killer] {
+				if p.ran[killer] > killerCrashes*p.sent[killer] {
 					return fmt.Errorf("the killer ran %d times", p.ran[killer])
 				}
 				delete(p.ran, killer)
-				return wantNoMoreThan(2*neighborDeaths, "run", p.ran)
+				return wantNoMoreThan(2*neighborCrashes, "run", p.ran)
 			},
 		},
 		{
@@ -289,13 +289,15 @@ func TestSimulationInTrouble(t *testing.T) {
 func (s troubleScenario) runSeed(t *testing.T, seed uint64) (p *troubledHub) {
 	t.Helper()
 	p = newTroubledHub()
-	o := simhub.Options{Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed}, Mortal: true}
+	o := simhub.Options{
+		Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed}, EndOnRedelivery: true,
+	}
 	if s.hub != nil {
 		s.hub(&o)
 	}
 	o.Begins = func(ctx context.Context) {
 		if _, died := simhub.Process(ctx); died {
-			return // a dead process is not observed
+			return // a crashed process is not observed
 		}
 		p.begins(ctx)
 		p.w.deliveries.begins(ctx)

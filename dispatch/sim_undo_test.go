@@ -27,9 +27,9 @@ import (
 type step struct {
 	What  string
 	Takes time.Duration
-	// Heeds is the time for which the activity runs after its context has ended. A negative value means until it is
-	// done.
-	Heeds time.Duration
+	// CleanupTime is the time for which the activity runs after its context has ended. A negative value means until it
+	// is done.
+	CleanupTime time.Duration
 	// Fails is the number of attempts that fail first. Child makes the call in a separate order.
 	Fails int
 	Child bool
@@ -101,11 +101,11 @@ func (c *counter) make(ctx context.Context, key string, s step) (string, error) 
 	case <-time.After(s.Takes):
 		return key, nil
 	case <-ctx.Done():
-		if s.Heeds < 0 {
+		if s.CleanupTime < 0 {
 			time.Sleep(30 * time.Second)
 			return key, nil
 		}
-		time.Sleep(s.Heeds)
+		time.Sleep(s.CleanupTime)
 		return "", context.Cause(ctx)
 	}
 }
@@ -203,10 +203,11 @@ func (s step) call(ctx *perdure.OrchestrationContext, key string) *perdure.Futur
 // newPurchase returns a random order.
 func newPurchase(rng *rand.Rand, id string) purchase {
 	p := purchase{Key: id}
-	heeds := []time.Duration{0, 0, time.Second, 4 * time.Second, 9 * time.Second, -1}
+	cleanups := []time.Duration{0, 0, time.Second, 4 * time.Second, 9 * time.Second, -1}
 	for _, what := range []string{"reserve", "charge", "ship"} {
 		s := step{
-			What: what, Takes: time.Duration(rng.IntN(8000)) * time.Millisecond, Heeds: heeds[rng.IntN(len(heeds))],
+			What: what, Takes: time.Duration(rng.IntN(8000)) * time.Millisecond,
+			CleanupTime: cleanups[rng.IntN(len(cleanups))],
 		}
 		if rng.IntN(6) == 0 {
 			s.Fails = 1 + rng.IntN(2)
@@ -236,7 +237,7 @@ func simulateOrders(t *testing.T, seed uint64) *counter {
 	s := faultSchedule(seed * uint64(len(simulated())))
 	s.StormFor = time.Minute
 	o := simhub.Options{
-		Registry: c.registry(), Environments: 2, Schedule: s, MaxAttempts: noCrashLimit, Mortal: true,
+		Registry: c.registry(), Environments: 2, Schedule: s, MaxAttempts: noCrashLimit, EndOnRedelivery: true,
 		WorkVisibility: time.Minute,
 	}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
@@ -260,7 +261,7 @@ func simulateOrders(t *testing.T, seed uint64) *counter {
 		}
 		err := h.Scheduler.Run(ctx, 24*time.Hour)
 		if err == nil {
-			err = errors.Join(errors.Join(c.errs...), h.CheckRest(ctx), h.checkUndone(c, all))
+			err = errors.Join(errors.Join(c.errs...), h.CheckIdle(ctx), h.checkUndone(c, all))
 		}
 		time.Sleep(time.Minute) // abandoned code returns
 		if err != nil {

@@ -214,11 +214,11 @@ func (w *witness) read(ctx context.Context, pk string) {
 	if name == "" || !ofExecution {
 		return
 	}
-	look := [2]string{name, id}
-	if _, before := w.cancelReads[look]; before {
+	read := [2]string{name, id}
+	if _, before := w.cancelReads[read]; before {
 		return
 	}
-	w.cancelReads[look] = w.decided(id)
+	w.cancelReads[read] = w.decided(id)
 }
 
 // decided returns the committed cancels of an execution.
@@ -274,8 +274,8 @@ func (w *witness) deaths(executionID string, activityID int64) (most int) {
 	return most
 }
 
-// deathsOfTurns is like deaths for the turns of an instance in all executions.
-func (w *witness) deathsOfTurns(instanceID string) (most int) {
+// crashesOfTurns is like deaths for the turns of an instance in all executions.
+func (w *witness) crashesOfTurns(instanceID string) (most int) {
 	for pk, instance := range w.instances {
 		if instance == instanceID {
 			most = max(most, w.deaths(strings.TrimPrefix(pk, "x#"), 0))
@@ -302,9 +302,9 @@ func (w *witness) begins(ctx context.Context) {
 	}
 }
 
-// deathsWhenBlocked is the number of crashes that prove poison for a message to an instance that is already blocked as
+// crashesWhenBlocked is the number of crashes that prove poison for a message to an instance that is already blocked as
 // poison. Other messages need MaxCrashes crashes of marked deliveries.
-const deathsWhenBlocked = 1
+const crashesWhenBlocked = 1
 
 // recordDeadLetter observes a poison record that becomes a dead letter, and checks the proof (R13).
 func (w *witness) recordDeadLetter(url string, e *sqstypes.SendMessageBatchRequestEntry) {
@@ -317,15 +317,15 @@ func (w *witness) recordDeadLetter(url string, e *sqstypes.SendMessageBatchReque
 	if item, err := wire.DecodeWorkItem(*e.MessageBody); err == nil && item.ActivityID > 0 {
 		died, w.poison[item.Name] = w.deaths(item.ExecutionID, item.ActivityID), true
 	} else if m, err := wire.DecodeMessage(*e.MessageBody); err == nil {
-		died = w.deathsOfTurns(m.InstanceID)
+		died = w.crashesOfTurns(m.InstanceID)
 		if w.blocked[m.InstanceID] {
-			wanted = deathsWhenBlocked
+			wanted = crashesWhenBlocked
 		}
 		w.blocked[m.InstanceID] = true
 	}
 	if died < wanted {
 		w.errs = append(w.errs,
-			fmt.Errorf("R13: only %d marked deliveries have died before this record became poison: %s",
+			fmt.Errorf("R13: only %d marked deliveries crashed before this record became poison: %s",
 				died, *e.MessageBody))
 	}
 }

@@ -120,10 +120,10 @@ func faultSchedule(seed uint64) *simhub.Schedule {
 	return s
 }
 
-// watchedFrom returns Options.MaxCrashes of a seed. Half of the seeds have the default or a low limit. Their functions
-// end in time, because a crash marker cannot distinguish a frozen function from a dead one. In the other half, nothing
+// crashLimitOf returns Options.MaxCrashes of a seed. Half of the seeds have the default or a low limit. Their functions
+// end in time, because a crash marker cannot distinguish a frozen function from a crashed one. In the other half, nothing
 // becomes poison.
-func watchedFrom(seed uint64) (limit int, mortal bool) {
+func crashLimitOf(seed uint64) (limit int, mortal bool) {
 	limits := []int{noCrashLimit, 1, noCrashLimit, 0}
 	limit = limits[turnOf(seed)/weathers%uint64(len(limits))]
 	return limit, limit != noCrashLimit
@@ -149,8 +149,8 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	if s.name == scenarioQueries && turnOf(seed)%weathers == 0 {
 		o.Schedule.Storm = -1 // time passes only when no goroutine runs
 	}
-	if o.MaxAttempts, o.Mortal = watchedFrom(seed); s.name == scenarioPoison {
-		o.MaxAttempts, o.Mortal = o.MaxAttempts%noCrashLimit, true
+	if o.MaxAttempts, o.EndOnRedelivery = crashLimitOf(seed); s.name == scenarioPoison {
+		o.MaxAttempts, o.EndOnRedelivery = o.MaxAttempts%noCrashLimit, true
 	}
 	w.limited(o.MaxAttempts)
 	spins := time.AfterFunc(spinLimit, func() { // outside of the bubble, in real time
@@ -191,7 +191,7 @@ func (m *simClient) judge(ctx context.Context, s intervention) error {
 	case s.name == scenarioPoison:
 		return s.check(m, ctx)
 	default:
-		return errors.Join(errors.Join(m.errs...), s.check(m, ctx), m.h.CheckRest(ctx))
+		return errors.Join(errors.Join(m.errs...), s.check(m, ctx), m.h.CheckIdle(ctx))
 	}
 }
 

@@ -82,7 +82,7 @@ func TestR11_startIsRedelivered_replacesItsEarlierTries(t *testing.T) {
 			}
 			if now := h.read(provider.Instance{InstanceID: "c"}); len(starts) != 1 ||
 				now.Status != provider.StatusCompleted || tries != 3 {
-				t.Errorf("dies=%v: after %d tries: got status %s and %d first segments: %v",
+				t.Errorf("crash=%v: after %d attempts: got status %s and %d first segments: %v",
 					dies, tries, now.Status, len(starts), starts)
 			}
 		})

@@ -47,7 +47,7 @@ func TestR4_repeatedStartFindsInstance_redispatchesAgain(t *testing.T) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok &&
 				strings.Contains(*send.Entries[0].MessageBody, `"activityId":6`) {
-				return errors.New("the zombie died between commit and dispatch")
+				return errors.New("the zombie crashed between commit and dispatch")
 			}
 			if createsInstance(c) && !done {
 				zombie, done = true, true
@@ -93,7 +93,7 @@ func TestR4_startFindsInstance_redispatchesItsTurn(t *testing.T) {
 				zombie, done := false, false
 				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if _, sends := c.Input.(*sqs.SendMessageBatchInput); zombie && sends {
-						return errors.New("the zombie died between commit and dispatch")
+						return errors.New("the zombie crashed between commit and dispatch")
 					}
 					if createsInstance(c) && !done {
 						zombie, done = true, true
@@ -115,7 +115,7 @@ func TestR4_startFindsInstance_redispatchesItsTurn(t *testing.T) {
 				if end := h.finish(in); string(end.Output) != "2" {
 					t.Errorf("ended with %s, want output 2", end.String())
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}

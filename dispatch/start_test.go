@@ -241,7 +241,7 @@ func TestR11_repeatedStart_sendsTheWakeAgain(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if _, send := c.Input.(*sqs.SendMessageBatchInput); send {
-				return errors.New("the client's connection is gone")
+				return errors.New("the connection of the client is closed")
 			}
 			return next()
 		})

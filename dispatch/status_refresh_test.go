@@ -162,7 +162,7 @@ func TestStatus_throttledForAnHour_runsNoActivityTwice(t *testing.T) {
 			})
 		}
 		h.serveFor(time.Hour)
-		h.checkRest() // no refresh remains
+		h.checkIdle() // no refresh remains
 	})
 }
 

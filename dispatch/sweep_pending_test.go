@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// loseAll deletes all messages in the inbox and in the timers queue.
-func (h *hub) loseAll() (lost []provider.Record) {
+// loseMessages deletes all messages in the inbox and in the timers queue.
+func (h *hub) loseMessages() (lost []provider.Record) {
 	h.t.Helper()
 	for _, queue := range []string{provider.QueueInbox, provider.QueueTimers} {
 		url := map[string]string{
@@ -62,7 +62,7 @@ func TestR11_timerOfADelayedStartIsLost_sweeperWakesItWhenDue(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(15 * time.Minute)
-		if lost := h.loseAll(); len(lost) != 1 {
+		if lost := h.loseMessages(); len(lost) != 1 {
 			t.Fatalf("got %d lost messages, want the timer", len(lost))
 		}
 		h.wantWoken(0, "after a quarter of an hour")
@@ -70,7 +70,7 @@ func TestR11_timerOfADelayedStartIsLost_sweeperWakesItWhenDue(t *testing.T) {
 			t.Errorf("got an update at %v, want none", now.UpdatedAt)
 		}
 		time.Sleep(delay - 20*time.Minute)
-		h.wantWoken(0, "five minutes before it is due")
+		h.wantWoken(0, "five minutes before the start time")
 		time.Sleep(7*time.Minute + time.Second)
 		h.wantWoken(1, "two minutes after")
 		if end := h.finish(in); string(end.Output) != "1" {
@@ -125,7 +125,7 @@ func TestR11_indexShowsInstanceLate_sweeperFindsIt(t *testing.T) {
 			h.startPending(ctx, fmt.Sprint("i-", n))
 		}
 		time.Sleep(3 * time.Minute)
-		h.wantWoken(200, "while the index does not show it")
+		h.wantWoken(200, "before the index has the instance")
 		h.withoutShard(ctx, "late", shard)
 		for range 40 {
 			time.Sleep(2 * time.Minute)
@@ -258,7 +258,7 @@ func TestR18_thousandsOfBlockedInstances_areNotWokenByEverySweep(t *testing.T) {
 				total, many)
 		}
 		h.orchestrator(registry(), "another")
-		h.wantWoken(many, "a build that is deployed meanwhile")
+		h.wantWoken(many, "another build is deployed during the sweep")
 	})
 }
 

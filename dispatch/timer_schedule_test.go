@@ -50,7 +50,7 @@ func TestR15_timerCancelledInQueue_leavesNoSchedule(t *testing.T) {
 				end(h, in)
 				h.wantScheduleDeleted()
 				h.endsAfter(in, 0)
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}
@@ -70,7 +70,7 @@ func TestR15_delayedStartIsTerminated_leavesNoSchedule(t *testing.T) {
 		h.serveFor(time.Minute)
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
 		h.wantScheduleDeleted()
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -105,7 +105,7 @@ func TestR15_checkAfterCreation_readsAllPages(t *testing.T) {
 		h.raise(in, "e", 1)
 		h.wantScheduleDeleted()
 		h.endsAfter(in, 0)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -134,7 +134,7 @@ func TestR15_otherTimers_keepTheirSchedules(t *testing.T) {
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "3600000000000" {
 			t.Errorf("ended with %s, output %s", end.Kind, end.Output)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -169,7 +169,7 @@ func TestR15_timerIsCancelledBeforeTheCheck_leavesNoSchedule(t *testing.T) {
 // before or after its query.
 func TestR15_crashBeforeCheck_leavesNoSchedule(t *testing.T) {
 	t.Parallel()
-	for name, after := range map[string]bool{"before the query": false, "after it": true} {
+	for name, after := range map[string]bool{"before the query": false, "after the call": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := (*hub)(nil)

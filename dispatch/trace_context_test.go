@@ -103,7 +103,7 @@ func TestTraceContext_withoutInterceptors_reachesAllWork(t *testing.T) {
 		if now := h.current(in); now.Status != provider.StatusCompleted || now.ExecutionNumber != 2 {
 			t.Errorf("got %+v, want Completed in execution 2", now)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 	inBubble(t, simhub.Options{Registry: v.registry()}, func(_ context.Context, h *hub) {
 		in := h.startTraced(0, "")
@@ -199,8 +199,8 @@ func lastTurn(events []history.Event) (last history.Event) {
 func TestTraceContext_redispatch_keepsContextOfTheTurn(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]func(simaws.Call) bool{
-		"before it sends": func(c simaws.Call) bool { return isCommit(c, "h#0000000001") },
-		"after it has sent": func(c simaws.Call) bool {
+		"before the send": func(c simaws.Call) bool { return isCommit(c, "h#0000000001") },
+		"after the send": func(c simaws.Call) bool {
 			in, ok := c.Input.(*sqs.SendMessageBatchInput)
 			return ok && strings.Contains(*in.Entries[0].MessageBody, `"activityId"`)
 		},
@@ -270,7 +270,7 @@ func TestTraceContext_someTurnsWithout_doesNotMatter(t *testing.T) {
 			if end := h.finish(h.start("chain", 6)); string(end.Output) != "6" {
 				t.Errorf("ended with %s, want output 6", end.String())
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -310,7 +310,7 @@ func TestTraceContext_turn_receivesContextsOfItsMessages(t *testing.T) {
 			got = append(got, append(turn.TraceParents, fmt.Sprint(turn.ScheduledByTurns)))
 		}
 		if diff := cmp.Diff([][]string{{"[]"}, {testTraceParent(8), "[]"}, {"[1]"}}, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+			t.Errorf("mismatch (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -422,7 +422,7 @@ func TestTraceContext_endWithoutCode_isKept(t *testing.T) {
 	}{
 		"terminated": {nil, terminateMiddle, testTraceParent(7)},
 		// the second try, because the first one must read history
-		"terminated in a context of its own": {[]perdure.Interceptor{i}, terminateMiddle, testTraceParent(102)},
+		"terminated in another trace context": {[]perdure.Interceptor{i}, terminateMiddle, testTraceParent(102)},
 		"deleted": {nil, func(ctx context.Context, h *hub, _ *dispatch.Orchestrator) {
 			if err := h.Provider.DeleteInstance(ctx, "middle", true); err != nil {
 				h.t.Error(err)

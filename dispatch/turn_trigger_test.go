@@ -88,7 +88,7 @@ func crashInDelayedStart(t *testing.T, late bool, n int64, after bool) (crashed 
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "3" {
 			t.Errorf("crash at call %d: ended with %s, output %s, want 3", n, end.String(), end.Output)
 		}
-		if err := h.CheckRest(ctx); err != nil {
+		if err := h.CheckIdle(ctx); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
 		}
 		h.wantInstances(2)
@@ -149,7 +149,7 @@ func crashAfterManyExecutions(t *testing.T, n int64, after bool, seen func(numbe
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "7" {
 			t.Errorf("crash at call %d: ended with %s, output %s, want 7", n, end.String(), end.Output)
 		}
-		if err := h.CheckRest(ctx); err != nil {
+		if err := h.CheckIdle(ctx); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
 		}
 		h.wantInstances(1 + 9)

@@ -22,9 +22,9 @@ import (
 
 // polledActivity is an activity in polling processes with its undo.
 type polledActivity struct {
-	limit time.Duration // start-to-close timeout; 0 means none
-	retry bool          // with a retry policy
-	dying int           // number of runs after the first that kill their process
+	limit    time.Duration // start-to-close timeout; 0 means none
+	retry    bool          // with a retry policy
+	crashing int           // number of runs after the first that kill their process
 
 	mu      sync.Mutex
 	running map[*crashingProcess]int
@@ -74,7 +74,7 @@ func (d *polledActivity) registry(first, others time.Duration) *perdure.Registry
 		if d.begun++; d.begun == 1 {
 			longer = first
 		}
-		dies := d.begun > 1 && d.begun <= 1+d.dying
+		dies := d.begun > 1 && d.begun <= 1+d.crashing
 		d.mu.Unlock()
 		if dies {
 			simhub.Die(ctx)
@@ -143,7 +143,7 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 					(m == nil || !m.dead.Load()) {
 					return next()
 				}
-				return dying(ctx, c, next)
+				return crashing(ctx, c, next)
 			}
 			inBubble(t, simhub.Options{
 				Registry: r, Intercept: atWork, WorkVisibility: 30 * time.Second, Timers: dynamo.TimersRequeue,
@@ -173,7 +173,7 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("a process died %d times", died)
+	t.Logf("got %d crashes", died)
 	if died < 50 {
 		t.Errorf("got %d deaths, want at least 50", died)
 	}
@@ -235,8 +235,8 @@ func TestR23_pollerCannotRenewAndCodeStillRuns_outcomeIsAbandoned(t *testing.T) 
 func TestR23_firstDeliveryStillRuns_outcomeIsAbandoned(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ invocation, limit time.Duration }{
-		"the end of its invocation": {time.Minute, 0},
-		"the end of its time":       {0, 3 * time.Second},
+		"end of the invocation": {time.Minute, 0},
+		"timeout":               {0, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -263,7 +263,7 @@ func TestR23_firstDeliveryStillRuns_outcomeIsAbandoned(t *testing.T) {
 				if e := d.end(); e.undone != 1 || e.leftAtEnd > 0 && e.ended != "requested, given_up" {
 					t.Errorf("got %+v", e)
 				}
-				h.checkRest()
+				h.checkIdle()
 				time.Sleep(2 * time.Hour)
 			})
 		})
@@ -276,7 +276,7 @@ func TestR23_firstDeliveryStillRuns_outcomeIsAbandoned(t *testing.T) {
 func TestR23_suspectAfterAbandonedDelivery_reportsAbandoned(t *testing.T) {
 	t.Parallel()
 	for _, retry := range []bool{false, true} {
-		d := &polledActivity{retry: retry, dying: 2}
+		d := &polledActivity{retry: retry, crashing: 2}
 		r := d.registry(time.Hour, time.Millisecond)
 		none := simhub.Crash(func(simaws.Call) (bool, bool) { return false, false }) // dead processes make no calls
 		inBubble(t, simhub.Options{
@@ -293,7 +293,7 @@ func TestR23_suspectAfterAbandonedDelivery_reportsAbandoned(t *testing.T) {
 			if e := d.end(); e.begun != 4 || e.undone != 1 || e.leftAtEnd == 0 || e.ended != "requested, given_up" {
 				t.Errorf("retry=%v: got %+v", retry, e)
 			}
-			h.checkRest()
+			h.checkIdle()
 			time.Sleep(2 * time.Hour)
 		})
 	}
@@ -389,7 +389,7 @@ func TestR23_childFailsWhileItAwaitsEnds_parentReceivesTheEnd(t *testing.T) {
 						t.Errorf("got undos %v, custom status %s", f.orders, f.read(in).CustomStatus)
 					}
 					f.events(kid)
-					f.checkRest()
+					f.checkIdle()
 					time.Sleep(3 * time.Hour)
 				})
 			})
@@ -425,7 +425,7 @@ func TestR23_endedDuringGracePeriod_isNotUndone(t *testing.T) {
 					if n := len(f.seen(&f.undone)); n > 0 || fmt.Sprint(f.orders) != want {
 						t.Errorf("got %d undos and %v, want %s", n, f.orders, want)
 					}
-					f.checkRest()
+					f.checkIdle()
 					time.Sleep(3 * time.Hour)
 				})
 			})
@@ -468,7 +468,7 @@ func TestR23_continueAsNew_endsTheWait(t *testing.T) {
 					t.Errorf("the next execution has %s", e.String())
 				}
 			}
-			s.checkRest()
+			s.checkIdle()
 			time.Sleep(3 * time.Hour)
 		})
 	}
@@ -489,7 +489,7 @@ func TestR23_workItemOfEarlierRelease_waitIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
+			withSagas(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
 				in := s.startAs("a", "saga", spec{Job: c.job, Close: 30 * time.Minute})
 				s.turn(0)
 				items := s.workItems()
@@ -513,7 +513,7 @@ func TestR23_workItemOfEarlierRelease_waitIsBounded(t *testing.T) {
 					len(undone) != 1 || undone[0].Sub(in.CreatedAt) > 31*time.Minute {
 					t.Errorf("custom status: got %s, want %s; undone at %v", now.CustomStatus, want, undone)
 				}
-				s.checkRest()
+				s.checkIdle()
 			})
 		})
 	}

@@ -31,8 +31,8 @@ type spec struct {
 	FailsUntil int
 	Every      time.Duration
 	Close      time.Duration // schedule-to-close timeout
-	// Unheard calls the activity without WaitForCancellation.
-	Unheard bool
+	// NoWait calls the activity without WaitForCancellation.
+	NoWait bool
 	// Child makes the call in a child saga. Fails makes the saga fail while the activity runs.
 	Child, Fails bool
 }
@@ -90,7 +90,7 @@ func (s *sagas) do(ctx context.Context, d spec) (string, error) {
 // saga is the orchestration. Its custom status is the end of the activity.
 func (s *sagas) saga(ctx *perdure.OrchestrationContext, d spec) (_ string, err error) {
 	var opts []perdure.CallOption
-	if !d.Unheard {
+	if !d.NoWait {
 		opts = append(opts, perdure.WaitForCancellation())
 	}
 	if d.Every > 0 {
@@ -152,8 +152,8 @@ func (s *sagas) registry() *perdure.Registry {
 	return r
 }
 
-// undoing runs a test on sagas, and then waits for abandoned code to return.
-func undoing(t *testing.T, o simhub.Options, test func(ctx context.Context, s *sagas)) {
+// withSagas runs a test on sagas, and then waits for abandoned code to return.
+func withSagas(t *testing.T, o simhub.Options, test func(ctx context.Context, s *sagas)) {
 	t.Helper()
 	s := &sagas{}
 	o.Registry = s.registry()
@@ -216,7 +216,7 @@ func (s *sagas) wantUndone(in provider.Instance, ended perdure.CancelOutcome) {
 	if n := len(last); n > 0 && ended != perdure.OutcomeAbandoned && undone[0].Before(last[n-1]) {
 		s.t.Errorf("undone %v before the end", last[n-1].Sub(undone[0]))
 	}
-	s.checkRest()
+	s.checkIdle()
 }
 
 // after returns the time from at to the undo.
@@ -246,7 +246,7 @@ func TestUndo_activityStopsSlowly_waitsUntilItHasReturned(t *testing.T) {
 				if cold {
 					o.CacheBytes = 1
 				}
-				undoing(t, o, func(_ context.Context, s *sagas) {
+				withSagas(t, o, func(_ context.Context, s *sagas) {
 					in := s.startAs("a", "saga", spec{Job: j})
 					s.meanwhile(2*time.Hour, func() { s.cancelAfter(5*time.Second, in) })
 					s.wantUndone(in, perdure.OutcomeReturned)
@@ -285,7 +285,7 @@ func (s *sagas) wantCancelHistory(in provider.Instance) (seen time.Time) {
 // A worker abandons an activity that ignores its cancel after the grace period. The undo starts afterwards.
 func TestUndo_activityIgnoresItsCancel_waitsUntilItIsAbandoned(t *testing.T) {
 	t.Parallel()
-	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
+	withSagas(t, simhub.Options{}, func(_ context.Context, s *sagas) {
 		in := s.startAs("a", "saga", spec{Job: ignoresCancel})
 		var at time.Time
 		s.meanwhile(time.Minute, func() { at = s.cancelAfter(5*time.Second, in) })
@@ -301,7 +301,7 @@ func TestUndo_activityIgnoresItsCancel_waitsUntilItIsAbandoned(t *testing.T) {
 func TestUndo_activityNeverStarted_hasOutcomeNeverStarted(t *testing.T) {
 	t.Parallel()
 	for _, retried := range []time.Duration{0, time.Minute} {
-		undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
+		withSagas(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
 			in := s.startAs("a", "saga", spec{Every: retried})
 			s.turn(0)
 			s.cancelIt(in)
@@ -332,14 +332,14 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var dead atomic.Bool
-			// A dead worker makes no calls.
+			// A crashed worker makes no calls.
 			die := func(ctx context.Context, call simaws.Call, next func() error) error {
 				if dead.Load() && ctx.Value(crashingKey{}) != nil {
 					return simhub.ErrCrashed
 				}
 				return next()
 			}
-			undoing(t, simhub.Options{Intercept: die}, func(ctx context.Context, s *sagas) {
+			withSagas(t, simhub.Options{Intercept: die}, func(ctx context.Context, s *sagas) {
 				in := s.startAs("a", "saga", spec{Job: ignoresCancel})
 				s.turn(0)
 				records := s.receive("sim://default")
@@ -353,7 +353,7 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 				s.serveFor(30 * time.Minute)
 				s.wantUndone(in, perdure.OutcomeWorkerLost)
 				if seen := s.wantCancelHistory(in); seen.Before(died) != (c.graced > 0) {
-					t.Errorf("cancel observed %v after the worker died", seen.Sub(died))
+					t.Errorf("got SeenAt %v after the crash of the worker", seen.Sub(died))
 				}
 				if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil ||
 					left.CancelOutcome != "" || left.SeenAt.IsZero() != (c.graced == 0) {
@@ -361,7 +361,7 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 				}
 				// the time of one lease; a record that is released in between may be early
 				if took := s.after(died); took < 15*time.Second || took > time.Minute {
-					t.Errorf("undone %v after the worker died, want 15 s to 1 min", took)
+					t.Errorf("got undo %v after the crash of the worker, want 15 s to 1 min", took)
 				}
 			})
 		})
@@ -382,7 +382,7 @@ func TestUndo_activityWaitsForNextAttempt_endsAtOnce(t *testing.T) {
 				if cold {
 					o.CacheBytes = 1
 				}
-				undoing(t, o, func(_ context.Context, s *sagas) {
+				withSagas(t, o, func(_ context.Context, s *sagas) {
 					in := s.startAs("a", "saga", spec{FailsUntil: 100, Every: every})
 					var at time.Time
 					s.meanwhile(every+every/2+time.Minute, func() { at = s.cancelAfter(every+every/2, in) })
@@ -409,7 +409,7 @@ func TestUndo_nextAttemptBecomesDue_endsOnce(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{time.Minute, time.Hour} {
 		for early := -3 * time.Second; early <= 4*time.Second; early += 250 * time.Millisecond {
-			undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
+			withSagas(t, simhub.Options{}, func(_ context.Context, s *sagas) {
 				in := s.startAs("a", "saga", spec{
 					FailsUntil: 2, Every: every, Job: job{Takes: time.Hour, Longer: 2 * time.Second},
 				})
@@ -428,7 +428,7 @@ func TestUndo_nextAttemptBecomesDue_endsOnce(t *testing.T) {
 func TestUndo_noWorkerReceivesActivity_isBoundedByScheduleToClose(t *testing.T) {
 	t.Parallel()
 	for _, closes := range []time.Duration{10 * time.Minute, 5 * time.Hour} {
-		undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
+		withSagas(t, simhub.Options{}, func(_ context.Context, s *sagas) {
 			in := s.startAs("a", "saga", spec{Close: closes})
 			at := time.Now()
 			s.turn(0)
@@ -450,7 +450,7 @@ func TestUndo_noWorkerReceivesActivity_isBoundedByScheduleToClose(t *testing.T) 
 // does not start while the orchestration still waits.
 func TestUndo_scheduleToCloseExpiresInGracePeriod_activityIsAbandonedBefore(t *testing.T) {
 	t.Parallel()
-	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
+	withSagas(t, simhub.Options{}, func(_ context.Context, s *sagas) {
 		in := s.startAs("a", "saga", spec{Close: 15 * time.Second, Job: ignoresCancel})
 		s.meanwhile(time.Hour, func() { s.cancelAfter(10*time.Second, in) })
 		s.wantUndone(in, perdure.OutcomeAbandoned)
@@ -462,7 +462,7 @@ func TestUndo_scheduleToCloseExpiresInGracePeriod_activityIsAbandonedBefore(t *t
 func TestUndo_copyOfRunningWorkItem_doesNotReportTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{0, time.Second, 4 * time.Second, 7 * time.Second, 12 * time.Second} {
-		undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
+		withSagas(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
 			in := s.startAs("a", "saga", spec{Job: job{Takes: time.Hour, Longer: 9 * time.Second}})
 			s.turn(0)
 			items := s.workItems()
@@ -486,7 +486,7 @@ func TestUndo_copyOfRunningWorkItem_doesNotReportTheEnd(t *testing.T) {
 // not the end of the activity.
 func TestUndo_earlierFailureIsRedelivered_isNotTheEnd(t *testing.T) {
 	t.Parallel()
-	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
+	withSagas(t, simhub.Options{}, func(_ context.Context, s *sagas) {
 		in := s.startAs("a", "saga", spec{
 			FailsUntil: 2, Every: time.Minute, Job: job{Takes: time.Hour, Longer: 9 * time.Second},
 		})
@@ -542,7 +542,7 @@ func TestUndo_nextAttemptWasNotSent_endsAfterRedelivery(t *testing.T) {
 			}
 			return next()
 		}
-		undoing(t, simhub.Options{Intercept: intercept, Environments: 2}, func(_ context.Context, s *sagas) {
+		withSagas(t, simhub.Options{Intercept: intercept, Environments: 2}, func(_ context.Context, s *sagas) {
 			in := s.startAs("a", "saga", spec{FailsUntil: 100, Every: every})
 			s.meanwhile(2*time.Hour, func() { s.cancelAfter(100*time.Millisecond, in) })
 			if !crashed.Load() {
@@ -594,7 +594,7 @@ func TestUndo_cancelBetweenTwoReads_isObserved(t *testing.T) {
 // it.
 func TestUndo_workerStops_redeliveryReportsTheEnd(t *testing.T) {
 	t.Parallel()
-	undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
+	withSagas(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
 		in := s.startAs("a", "saga", spec{Job: job{Takes: time.Hour, Longer: 5 * time.Second}})
 		s.turn(0)
 		records := s.receive("sim://default")
@@ -632,7 +632,7 @@ func TestUndo_instanceEnds_noEndIsReported(t *testing.T) {
 		for _, begun := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", begun=", begun), func(t *testing.T) {
 				t.Parallel()
-				undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
+				withSagas(t, simhub.Options{}, func(_ context.Context, s *sagas) {
 					in := s.startAs("a", "saga", spec{Job: ignoresCancel})
 					before := 0
 					finish := func() {
@@ -649,7 +649,7 @@ func TestUndo_instanceEnds_noEndIsReported(t *testing.T) {
 					if n := s.outcomesSince(before); n > 0 || len(s.seen(&s.undone)) > 0 {
 						t.Errorf("got %d outcomes for an ended instance, want 0", n)
 					}
-					s.checkRest()
+					s.checkIdle()
 				})
 			})
 		}
@@ -674,8 +674,8 @@ func (s *sagas) outcomesSince(call int) (n int) {
 func TestUndo_withoutWaitForCancellation_costsNothingMore(t *testing.T) {
 	t.Parallel()
 	for _, begun := range []bool{false, true} {
-		undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-			in := s.startAs("a", "saga", spec{Job: ignoresCancel, Unheard: true})
+		withSagas(t, simhub.Options{}, func(_ context.Context, s *sagas) {
+			in := s.startAs("a", "saga", spec{Job: ignoresCancel, NoWait: true})
 			before := 0
 			s.turn(0)
 			if !begun {
@@ -732,7 +732,7 @@ func TestWaitForCancellation_cancelledInItsOwnTurn_endsDespiteCrash(t *testing.T
 			if out := string(end.Output); out != `"requested, never_began"` && out != `"requested, worker_gone"` {
 				t.Errorf("crash at call %d: ended with %s, output %s", n, end.String(), end.Output)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 		if calls.Load() < n {
 			return
@@ -756,7 +756,7 @@ func TestUndo_ofParent_waitsForUndoOfChild(t *testing.T) {
 				if cold {
 					o.CacheBytes = 1
 				}
-				undoing(t, o, func(_ context.Context, s *sagas) {
+				withSagas(t, o, func(_ context.Context, s *sagas) {
 					in := s.startAs("a", "saga", d)
 					s.meanwhile(2*time.Hour, func() { s.cancelAfter(5*time.Second, in) })
 					s.wantFamilyUndone(in, d)
@@ -778,7 +778,7 @@ func (s *sagas) wantFamilyUndone(in provider.Instance, d spec) {
 		string(now.CustomStatus) != `"parent_cancelled, over"` {
 		s.t.Errorf("child: got %s", now.CustomStatus)
 	}
-	s.checkRest()
+	s.checkIdle()
 }
 
 // A process crashes before or after each call while a saga, with or without a child, is cancelled. Each step is undone
@@ -786,18 +786,18 @@ func (s *sagas) wantFamilyUndone(in provider.Instance, d spec) {
 func TestR23_crashAtAnyCallWhileASagaIsCancelled_undoesEachStep(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]spec{
-		"an activity":                    {Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
-		"an activity that ignores it":    {Job: job{Takes: 20 * time.Second, Ignores: true}},
-		"one that waits for its attempt": {FailsUntil: 100, Every: time.Hour},
-		"a child":                        {Child: true, Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
-		"a failure beside it":            {Fails: true, Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
+		"an activity": {Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
+		"an activity that ignores the cancellation":   {Job: job{Takes: 20 * time.Second, Ignores: true}},
+		"an activity that waits for its next attempt": {FailsUntil: 100, Every: time.Hour},
+		"a child":         {Child: true, Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
+		"another failure": {Fails: true, Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
 	} {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", after=", after), func(t *testing.T) {
 				t.Parallel()
 				for n := int64(1); ; n += shortrun.Step(crashStep) {
 					intercept, calls := simhub.CrashAt(n, after)
-					undoing(t, simhub.Options{
+					withSagas(t, simhub.Options{
 						Intercept: intercept, Environments: 2, WorkVisibility: time.Minute,
 					}, func(_ context.Context, s *sagas) {
 						in := s.startAs("a", "saga", d)
@@ -834,8 +834,8 @@ func (s *sagas) wantInOrder(in provider.Instance, d spec, when string) {
 	if n := len(ended); n > 0 && len(undone) > 0 && !d.Job.Ignores && undone[0].Before(ended[n-1]) {
 		s.t.Errorf("%s: undone %v before the end", when, ended[n-1].Sub(undone[0]))
 	}
-	if err := s.CheckRest(s.t.Context()); err != nil {
-		s.t.Errorf("%s: %v", when, err)
+	if err := s.CheckIdle(s.t.Context()); err != nil {
+		s.t.Errorf("%s: got error %v", when, err)
 	}
 }
 
@@ -923,7 +923,7 @@ func TestCancelActivity_byClient_waitsForTheEnd(t *testing.T) {
 		if ended := s.seen(&s.ended); len(ended) != 1 || h.read(in).UpdatedAt.Before(ended[0]) {
 			t.Errorf("activity ended at %v, and the instance at %v", ended, h.read(in).UpdatedAt)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

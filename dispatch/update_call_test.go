@@ -259,7 +259,7 @@ func TestR31_everyMessageTwice_acceptsEachUpdateOnce(t *testing.T) {
 			}
 			h.wantOutput(h.read(provider.Instance{InstanceID: "c"}), "[0,1,2,3]")
 			h.wantInstances(2)
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -275,7 +275,7 @@ func TestR31_anyCallFails_updatesArriveInOrder(t *testing.T) {
 				if end := h.finish(in); string(end.Output) != `"[[0] [0 1] [0 1 2]]"` {
 					t.Errorf("call %d failed: ended with %s %s", n, end.String(), end.Output)
 				}
-				h.checkRest()
+				h.checkIdle()
 			})
 			made = calls.Load() >= n
 		}

@@ -44,7 +44,7 @@ func TestR27_pausedInstance_processesUpdateAfterResume(t *testing.T) {
 			h.wantUpdated(in, "u1", provider.UpdateRejected, "b after 0")
 			h.wantUpdated(in, "u2", provider.UpdateCompleted, `"a"`)
 			h.wantUpdated(in, "asked", provider.UpdateAborted, history.TerminalReason(history.OrchestrationCompleted))
-			h.checkRest()
+			h.checkIdle()
 		})
 }
 
@@ -98,7 +98,7 @@ func TestR27_blockedInstance_processesUpdateInFixedBuild(t *testing.T) {
 		h.raise(in, "e1", 1)
 		h.raise(in, "e2", 2)
 		h.finish(in)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -199,7 +199,7 @@ func TestR27_executionEnds_unfinishedUpdatesAreAborted(t *testing.T) {
 					h.finish(in)
 					h.wantUpdated(in, "u1", c.outcome, c.says)
 					h.wantReplays(addChanging(registry()), in)
-					h.checkRest()
+					h.checkIdle()
 				})
 		})
 	}
@@ -231,7 +231,7 @@ func TestR27_endWithoutCode_abortsUpdates(t *testing.T) {
 				t.Errorf("ended with %s, want failed by nondeterminism", end.String())
 			}
 			h.wantUpdated(in, "u1", provider.UpdateAborted, history.TerminalReason(history.OrchestrationFailed))
-			h.checkRest()
+			h.checkIdle()
 		})
 }
 
@@ -319,7 +319,7 @@ func TestR27_continueAsNew_carriesOverUnprocessedUpdates(t *testing.T) {
 				h.wantReplays(r, h.read(in))
 				h.raise(in, "e1", 1)
 				h.finish(in)
-				h.checkRest()
+				h.checkIdle()
 			})
 		})
 	}
@@ -351,7 +351,7 @@ func TestR27_cancelledHandler_returnsItsResult(t *testing.T) {
 		}
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"cleaned up"`)
 		h.wantReplays(r, in)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -382,7 +382,7 @@ func TestR27_handlerKillsItsProcess_blocksItsInstance(t *testing.T) {
 				t.Fatalf("after %d deliveries: got status %s, diagnosis %+v, want Blocked as poison",
 					f.ran.Load(), now.Status, now.Diagnosis)
 			}
-			h.wantDead("sim://inbox-dead.fifo", "poison")
+			h.wantDeadLetter("sim://inbox-dead.fifo", "poison")
 			h.update(in, "u1", change{})
 			h.serveFor(time.Hour)
 			if n := f.ran.Load(); n != 14 { // one more for each message to an instance that is blocked as poison
@@ -524,7 +524,7 @@ func TestR27_instanceDoesNotExist_updateFails(t *testing.T) {
 			if _, err := c.Update(ctx, "i-1", "change", change{}); !errors.Is(err, client.ErrEnded) {
 				t.Errorf("ended instance: got error %v, want ErrEnded", err)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 }
 
@@ -542,7 +542,7 @@ func TestR27_instanceEndsFirst_callerReceivesErrEnded(t *testing.T) {
 		if err := <-result; !errors.Is(err, client.ErrEnded) {
 			t.Errorf("got error %v, want ErrEnded", err)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -589,7 +589,7 @@ func TestR27_purge_leavesNoResult(t *testing.T) {
 							t.Errorf("got %d results, want 0", n)
 						}
 						h.serveFor(time.Hour)
-						h.checkRest()
+						h.checkIdle()
 					})
 			})
 		}
@@ -654,7 +654,7 @@ func TestR27_purgeOfManyResults_continuesAfterFailures(t *testing.T) {
 		if n := h.storedAnswers("i-1"); n != 0 || deletes.Load() == 0 {
 			t.Errorf("got %d results after %d calls, want 0", n, calls)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -698,7 +698,7 @@ func TestR27_largeUpdates_areProcessedInOrder(t *testing.T) {
 					t.Errorf("ended with %s, output %s", end.String(), end.Output)
 				}
 				h.wantReplays(r, in)
-				h.checkRest()
+				h.checkIdle()
 			})
 	}
 }
@@ -788,7 +788,7 @@ func TestR27_handlerPanics_failsTheOrchestration(t *testing.T) {
 		}
 		h.wantUpdated(in, "u2", provider.UpdateAborted, history.TerminalReason(history.OrchestrationFailed))
 		h.wantReplays(r, in)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

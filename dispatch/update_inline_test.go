@@ -94,7 +94,7 @@ func TestR27_handler_runsInlineActivities(t *testing.T) {
 		if end := h.finish(in); string(end.Output) != "6" {
 			t.Errorf("ended with %s, output %s, want 6", end.String(), end.Output)
 		}
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -120,7 +120,7 @@ func TestR27_inlineActivityKillsItsProcess_updateIsAcceptedOnce(t *testing.T) {
 		}
 		h.raise(in, "e1", 1)
 		h.finish(in)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 

@@ -45,7 +45,7 @@ func TestR27_concurrentCallersWithOneID_shareOneResult(t *testing.T) {
 			}
 			h.raise(in, "e1", 1)
 			h.finish(in)
-			h.checkRest()
+			h.checkIdle()
 		})
 }
 
@@ -73,7 +73,7 @@ func TestR27_delayedStart_storesTenUpdates(t *testing.T) {
 		h.wantUpdated(in, "u0", provider.UpdateCompleted, say)
 		h.raise(in, "e1", 1)
 		h.finish(in)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -111,7 +111,7 @@ func TestR27_cancelledWhileHandlerAwaitsActivity_handlerReturnsItsResult(t *test
 			}
 			h.wantUpdated(in, "u1", provider.UpdateCompleted, `"undone"`)
 			h.wantReplays(r, in)
-			h.checkRest()
+			h.checkIdle()
 		})
 }
 
@@ -135,7 +135,7 @@ func TestR27_thousandHandlersRun_furtherUpdatesAreRejected(t *testing.T) {
 				h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateAborted,
 					history.TerminalReason(history.OrchestrationCompleted))
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 }
 

@@ -226,7 +226,7 @@ func TestR27_update_keepsItsPositionAmongEvents(t *testing.T) {
 			t.Errorf("got %d turns, want the first and one", n)
 		}
 		h.wantReplays(addChanging(registry()), in)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -265,7 +265,7 @@ func TestR27_everyMessageSentTwice_isOneUpdate(t *testing.T) {
 			}
 			h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a a!"`)
 			h.wantUpdated(in, "u2", provider.UpdateRejected, "refused: change refused: b")
-			h.checkRest()
+			h.checkIdle()
 		})
 	}
 }
@@ -459,7 +459,7 @@ func TestR27_processDiesAtResult_resultIsWritten(t *testing.T) {
 					h.wantUpdated(in, "u2", provider.UpdateCompleted, `"yes"`)
 					h.raise(in, "e1", 1)
 					h.finish(in)
-					h.checkRest()
+					h.checkIdle()
 				})
 		})
 	}
@@ -485,7 +485,7 @@ func TestR27_resultWriteFails_laterMessagesWait(t *testing.T) {
 			t.Errorf("ended with %s, output %s", end.String(), end.Output)
 		}
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -526,7 +526,7 @@ func TestR27_updateBeforeFirstTurn_isProcessedInFirstTurn(t *testing.T) {
 					h.wantReplays(addChanging(registry()), in)
 					h.raise(in, "e1", 1)
 					h.finish(in)
-					h.checkRest()
+					h.checkIdle()
 				})
 			})
 		}
@@ -551,7 +551,7 @@ func TestR27_instanceEndsBeforeFirstTurn_updateIsNotAccepted(t *testing.T) {
 			t.Errorf("got error %v, want ErrEnded", err)
 		}
 		h.serveFor(2 * time.Hour)
-		h.checkRest()
+		h.checkIdle()
 	})
 }
 
@@ -570,7 +570,7 @@ func TestR27_handlerSetLater_earlierUpdatesAreRejected(t *testing.T) {
 			h.wantReplays(addChanging(registry()), in)
 			h.raise(in, "e2", 2)
 			h.finish(in)
-			h.checkRest()
+			h.checkIdle()
 		})
 }
 
@@ -592,6 +592,6 @@ func TestR27_waitingHandlers_runConcurrently(t *testing.T) {
 			if end := h.finish(in); string(end.Output) != `"a b 1 b!"` {
 				t.Errorf("ended with %s, output %s", end.String(), end.Output)
 			}
-			h.checkRest()
+			h.checkIdle()
 		})
 }

@@ -66,7 +66,7 @@ func TestWaitForCancellation_parentEnds_childUndoes(t *testing.T) {
 						t.Errorf("the child is %s, ended with %s, %v, with %d undos, want cancelled with 1",
 							kid.Status, end.String(), err, undone)
 					}
-					s.checkRest()
+					s.checkIdle()
 					time.Sleep(3 * time.Hour)
 				})
 			})
@@ -110,7 +110,7 @@ func TestCancelOutcome_codeExceedsItsTimeout_isGivenUp(t *testing.T) {
 				if n := len(s.seen(&s.begun)); n != 1 {
 					t.Errorf("got %d attempts, want 1", n)
 				}
-				h.checkRest()
+				h.checkIdle()
 				time.Sleep(3 * time.Hour)
 			})
 		})
@@ -122,7 +122,7 @@ func TestCancelOutcome_codeExceedsItsTimeout_isGivenUp(t *testing.T) {
 func TestWaitForCancellation_timersAreInOneBatch_boundRemains(t *testing.T) {
 	t.Parallel()
 	for _, attemptFirst := range []bool{false, true} {
-		undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
+		withSagas(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
 			const closes = 5 * time.Hour
 			in := s.startAs("a", "saga", spec{Close: closes, Every: time.Hour})
 			s.turn(0)

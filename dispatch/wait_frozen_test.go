@@ -21,13 +21,13 @@ func TestWaitForCancellation_functionIsThawedLate_sendsNoOutcome(t *testing.T) {
 	for _, thawed := range []time.Duration{31 * time.Second, 45 * time.Second, 5 * time.Minute} {
 		var frozen atomic.Bool
 		var thaw chan struct{} // belongs to the bubble of each run
-		stands := func(ctx context.Context, _ simaws.Call, next func() error) error {
+		hang := func(ctx context.Context, _ simaws.Call, next func() error) error {
 			if ctx.Value(crashingKey{}) != nil && frozen.Load() {
 				<-thaw
 			}
 			return next()
 		}
-		undoing(t, simhub.Options{Intercept: stands, WorkVisibility: time.Minute}, func(ctx context.Context, s *sagas) {
+		withSagas(t, simhub.Options{Intercept: hang, WorkVisibility: time.Minute}, func(ctx context.Context, s *sagas) {
 			thaw = make(chan struct{})
 			in := s.startAs("a", "saga", spec{Job: forever})
 			s.turn(0)
@@ -64,7 +64,7 @@ func TestWaitForCancellation_functionIsThawedLate_sendsNoOutcome(t *testing.T) {
 			}
 			s.serveFor(10 * time.Minute)
 			s.wantUndoneOnce(in.InstanceID)
-			s.checkRest()
+			s.checkIdle()
 		})
 	}
 }

@@ -41,8 +41,8 @@ func TestR14_workerDiesAroundSendOrDelete_outcomeIsNotLost(t *testing.T) {
 		at    func(c simaws.Call) bool
 		after bool
 	}{
-		"dies before the delete": {deletes, false}, "dies after the delete": {deletes, true},
-		"dies before the send": {sends, false}, "dies after the send": {sends, true},
+		"crash before the delete": {deletes, false}, "crash after the delete": {deletes, true},
+		"crash before the send": {sends, false}, "crash after the send": {sends, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -79,11 +79,11 @@ func TestR14_lastRecordsOfBatch_areLeftToTheMapping(t *testing.T) {
 		before  int // earlier deliveries
 		as      func(r *provider.Record)
 	}{
-		"short":           {jobs: []job{{}, {}, {}}},
-		"one slow":        {jobs: []job{{}, {Takes: time.Second}}, deletes: 1},
-		"with a lease":    {jobs: []job{{Takes: time.Minute}}, deletes: 1},
-		"delivered twice": {jobs: []job{{}}, deletes: 1, before: 1},
-		"exclusive key":   {jobs: []job{{}}, deletes: 1, as: func(r *provider.Record) { r.Group = "order-7" }},
+		"short":             {jobs: []job{{}, {}, {}}},
+		"one slow activity": {jobs: []job{{}, {Takes: time.Second}}, deletes: 1},
+		"with a lease":      {jobs: []job{{Takes: time.Minute}}, deletes: 1},
+		"delivered twice":   {jobs: []job{{}}, deletes: 1, before: 1},
+		"exclusive key":     {jobs: []job{{}}, deletes: 1, as: func(r *provider.Record) { r.Group = "order-7" }},
 		"fetched by a poller": {jobs: []job{{}}, deletes: 1, as: func(r *provider.Record) {
 			r.Hold = provider.NewHold(time.Now(), time.Minute)
 		}},
@@ -114,7 +114,7 @@ func TestR14_lastRecordsOfBatch_areLeftToTheMapping(t *testing.T) {
 				if deletes != c.deletes || f.ran() != len(c.jobs) {
 					t.Errorf("got %d deletes, want %d; %d ran", deletes, c.deletes, f.ran())
 				}
-				f.wantNoneAgain()
+				f.wantNoRedelivery()
 			})
 		})
 	}
@@ -143,7 +143,7 @@ func TestR14_mappingDeleteIsLost_activityDoesNotRunAgain(t *testing.T) {
 			!slices.Contains(ops, "DeleteMessageBatch") {
 			t.Errorf("got calls %v, want a delete and no send", ops)
 		}
-		f.wantNoneAgain()
+		f.wantNoRedelivery()
 	})
 }
 

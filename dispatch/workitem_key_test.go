@@ -77,7 +77,7 @@ func TestR9_signingKeyUnreadable_workItemsWait(t *testing.T) {
 		if end := h.finish(in); string(end.Output) != "45150" {
 			t.Errorf("ended with %s, want output 45150", end.String())
 		}
-		h.checkRest()
+		h.checkIdle()
 		if reads == 0 || reads > 4 || sent < 300 {
 			t.Errorf("got %d reads of the keys, %d sent work items", reads, sent)
 		}

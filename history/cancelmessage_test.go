@@ -13,7 +13,7 @@ func TestTruncateCancelMessage_longMessage_isCutBetweenCharacters(t *testing.T) 
 	t.Parallel()
 	for _, s := range []string{"", "short", strings.Repeat("x", history.MaxCancelMessageBytes)} {
 		if got := history.TruncateCancelMessage(s); got != s {
-			t.Errorf("%d bytes became %d", len(s), len(got))
+			t.Errorf("message of %d bytes: got %d bytes", len(s), len(got))
 		}
 	}
 	for n := range 8 {
@@ -23,13 +23,13 @@ func TestTruncateCancelMessage_longMessage_isCutBetweenCharacters(t *testing.T) 
 		if len(got) > history.MaxCancelMessageBytes || len(got) < history.MaxCancelMessageBytes-8 ||
 			!utf8.ValidString(got) || !strings.HasPrefix(s, text) ||
 			mark != fmt.Sprintf(" (cut: %d bytes)", len(s)-len(text)) {
-			t.Errorf("%d bytes, ending with %q", len(got), got[len(got)-40:])
+			t.Errorf("got %d bytes with the end %q", len(got), got[len(got)-40:])
 		}
 		if again := history.TruncateCancelMessage(got); again != got {
-			t.Error("it is cut again")
+			t.Error("a truncated message was truncated again")
 		}
 	}
 	if got := history.TruncateMessage("a long one", 1); got != "… (cut: 10 bytes)" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 }

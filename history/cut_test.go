@@ -37,7 +37,7 @@ func TestCheckRestartPoint_eachEvent_isAcceptedUnlessWorkWouldBeLost(t *testing.
 			},
 			[]int64{1, 4, 5, 6, 7},
 		},
-		"outcomes behind the decisions": {
+		"outcomes after the decisions": {
 			[]Event{
 				started, turn, inline(schedules), inline(schedules), inline(of(ActivityCompleted, 3)),
 				inline(of(ActivityCompleted, 4)), turn,
@@ -54,7 +54,7 @@ func TestCheckRestartPoint_eachEvent_isAcceptedUnlessWorkWouldBeLost(t *testing.
 			},
 			[]int64{1, 3, 4, 9, 10, 11},
 		},
-		"a part of what waits: the outcomes that have arrived come first": {
+		"a part of the parked inputs: arrived outcomes come first": {
 			[]Event{
 				started, turn, inline(schedules), inline(schedules), parking(raised),
 				{Kind: ExecutionResumed},
@@ -67,7 +67,7 @@ func TestCheckRestartPoint_eachEvent_isAcceptedUnlessWorkWouldBeLost(t *testing.
 			},
 			[]int64{1, 4, 5, 6, 7, 8, 10, 14, 15},
 		},
-		"terminated while it was parked": {
+		"terminated with parked inputs": {
 			[]Event{
 				started, turn, schedules,
 				{Kind: ExecutionSuspended},
@@ -77,15 +77,15 @@ func TestCheckRestartPoint_eachEvent_isAcceptedUnlessWorkWouldBeLost(t *testing.
 			[]int64{1, 3, 4, 5},
 		},
 		"terminated in its first turn": {[]Event{started, turn, raised, {Kind: OrchestrationTerminated}}, []int64{1}},
-		"it ended without its code": {
+		"ended without a turn": {
 			[]Event{started, turn, schedules, turn, of(ActivityCompleted, 3), raised, failing(TypeNondeterminism)},
 			[]int64{1, 3},
 		},
-		"it was too large": {
+		"payload is too large": {
 			[]Event{started, turn, schedules, turn, of(ActivityCompleted, 3), raised, failing(TypePayloadTooLarge)},
 			[]int64{1, 3},
 		},
-		"a cancel waits for an end": {
+		"a cancel waits for the end of its call": {
 			[]Event{
 				started, turn, waits(schedules), turn,
 				{Kind: CancelRequested},
@@ -95,7 +95,7 @@ func TestCheckRestartPoint_eachEvent_isAcceptedUnlessWorkWouldBeLost(t *testing.
 			},
 			[]int64{1, 3, 4, 5, 8},
 		},
-		"attempts are no business of the code": {
+		"attempts cause no decision": {
 			[]Event{started, turn, schedules, turn, of(ActivityRetryScheduled, 3), {Kind: OrchestrationFailed}},
 			[]int64{1, 3, 4},
 		},
@@ -112,7 +112,7 @@ func TestCheckRestartPoint_eachEvent_isAcceptedUnlessWorkWouldBeLost(t *testing.
 				}
 			}
 			if fmt.Sprint(cuts) != fmt.Sprint(c.cuts) {
-				t.Errorf("it can be cut behind %d, want %d", cuts, c.cuts)
+				t.Errorf("cut points: got %d, want %d", cuts, c.cuts)
 			}
 		})
 	}
@@ -135,7 +135,7 @@ func TestCheckRestartPoint_invalidEvent_namesNearestValidEvents(t *testing.T) {
 	for at, want := range map[int64][2]int64{2: {1, 3}, 6: {5, 0}, 9: {5, 0}, 0: {0, 1}, -7: {0, 1}} {
 		e, is := errors.AsType[*RestartPointError](CheckRestartPoint(events, at))
 		if !is || [2]int64{e.Before, e.After} != want || e.Reason == "" || e.EventID != at {
-			t.Errorf("behind %d: %+v", at, e)
+			t.Errorf("cut after event %d: got %+v", at, e)
 		}
 	}
 }

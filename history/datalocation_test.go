@@ -19,10 +19,10 @@ func TestDataLocation_written_isParsedUnchanged(t *testing.T) {
 		},
 	} {
 		if p.String() != text {
-			t.Errorf("written as %q, want %q", p.String(), text)
+			t.Errorf("String: got %q, want %q", p.String(), text)
 		}
 		if got, err := history.ParseDataLocation(text); err != nil || got != p {
-			t.Errorf("%q is read as %+v, %v", text, got, err)
+			t.Errorf("ParseDataLocation(%q): got %+v, error %v", text, got, err)
 		}
 	}
 }
@@ -35,7 +35,7 @@ func TestParseDataLocation_invalidText_returnsError(t *testing.T) {
 		"x#a/1/99999999999999999999",
 	} {
 		if p, err := history.ParseDataLocation(text); err == nil {
-			t.Errorf("%q is read as %+v", text, p)
+			t.Errorf("ParseDataLocation(%q): got %+v, want an error", text, p)
 		}
 	}
 }
@@ -69,25 +69,25 @@ func TestDataLocationFind_anyDocument_isReturned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	places := 0
+	locations := 0
 	for i := range events {
 		events[i].EachExternalData(func(field string, index int, data *history.Payload) {
-			places++
+			locations++
 			doc, _ := data.Document()
 			at := history.DataLocation{ExecutionID: "x", EventID: events[i].ID, Field: field, Index: index}
 			ref, ok := at.Refer(doc).Reference()
 			if !ok || ref.Ref != at.String() {
-				t.Fatalf("the reference is %+v", ref)
+				t.Fatalf("got reference %+v", ref)
 			}
 			found, ok := at.Find(read)
 			stored, inline := found.Document()
 			if err := ref.Check(stored); !ok || !inline || err != nil {
-				t.Errorf("%s: found %s, %v", at, found, err)
+				t.Errorf("%s: got %s, error %v", at, found, err)
 			}
 		})
 	}
-	if places != 3*len(docs) {
-		t.Errorf("%d places", places)
+	if locations != 3*len(docs) {
+		t.Errorf("got %d locations", locations)
 	}
 	for _, p := range []history.DataLocation{
 		{EventID: 99},
@@ -95,7 +95,7 @@ func TestDataLocationFind_anyDocument_isReturned(t *testing.T) {
 		{EventID: 1, Field: history.LocationCarriedEvents, Index: 99},
 	} {
 		if data, ok := p.Find(read); ok {
-			t.Errorf("%s: found %s", p, data)
+			t.Errorf("%s: got %s, want nothing", p, data)
 		}
 	}
 }
@@ -110,6 +110,6 @@ func TestReferenceCheck_otherDocument_returnsError(t *testing.T) {
 		t.Error(diff)
 	}
 	if ref.Check(json.RawMessage(`"b"`)) == nil || ref.Check(nil) == nil || ref.Check(json.RawMessage(`"a"`)) != nil {
-		t.Error("the check is wrong")
+		t.Error("Check: got the wrong result for another document or the same one")
 	}
 }

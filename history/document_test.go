@@ -27,11 +27,11 @@ func TestDocument_encoded_isDecodedUnchanged(t *testing.T) {
 	if err != nil ||
 		!strings.HasPrefix(string(b),
 			`{"format":"perdure.history/1","instanceId":"order/1","name":"fulfil","executions":[{"executionId":"x1","number":1,"events":[{"id":1,`) {
-		t.Fatalf("%s, %v", b, err)
+		t.Fatalf("got %s, error %v", b, err)
 	}
 	got, err := history.DecodeDocument(b)
 	if err != nil || !cmp.Equal(got, want) {
-		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
+		t.Errorf("got error %v, mismatch (-want +got):\n%s", err, cmp.Diff(want, got))
 	}
 }
 
@@ -42,7 +42,7 @@ func TestDecodeDocument_invalidDocument_returnsError(t *testing.T) {
 		return `{"format":"perdure.history/1","instanceId":"i","executions":[{"executionId":"x1","events":[` + started +
 			`]},{"executionId":"x2","events":` + events + `}]}`
 	}
-	for tells, doc := range map[string]string{
+	for want, doc := range map[string]string{
 		"unexpected end":                            `{`,
 		`unknown format "perdure.history/2"`:        `{"format":"perdure.history/2"}`,
 		`instance "i" has no executions`:            `{"format":"perdure.history/1","instanceId":"i"}`,
@@ -51,11 +51,11 @@ func TestDecodeDocument_invalidDocument_returnsError(t *testing.T) {
 		"execution x2: history: event #1":           document(`[` + started + `,` + started + `]`),
 		`instance "i": execution x2: history: even`: document(`[{"id":2,"kind":"TurnStarted"}]`),
 	} {
-		if _, err := history.DecodeDocument([]byte(doc)); err == nil || !strings.Contains(err.Error(), tells) {
-			t.Errorf("%s: %v, want %q", doc, err, tells)
+		if _, err := history.DecodeDocument([]byte(doc)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", doc, err, want)
 		}
 	}
 	if _, err := history.NewDocument("i", "fulfil", history.DocumentExecution{ExecutionID: "x1"}); err == nil {
-		t.Error("a document of an execution without events was made")
+		t.Error("execution without events: got no error")
 	}
 }

@@ -25,7 +25,7 @@ func TestEncode_anyEvents_areDecodedUnchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(got) != len(events) {
-			t.Fatalf("%d events of %d", len(got), len(events))
+			t.Fatalf("got %d events, want %d", len(got), len(events))
 		}
 		for i := range events {
 			if !reflect.DeepEqual(got[i], events[i]) {
@@ -34,7 +34,7 @@ func TestEncode_anyEvents_areDecodedUnchanged(t *testing.T) {
 		}
 		last, found, err := history.DecodeLast(b)
 		if n := len(events); err != nil || found != (n > 0) || n > 0 && !reflect.DeepEqual(last, events[n-1]) {
-			t.Fatalf("the last is %+v, %v, %v", last, found, err)
+			t.Fatalf("last event: got %+v, %v, error %v", last, found, err)
 		}
 	})
 }
@@ -50,7 +50,7 @@ func TestDecodeLast_returnsLastEventOrError(t *testing.T) {
 	} {
 		last, found, err := history.DecodeLast([]byte(" [" + before + ", " + end + "\n] "))
 		if err != nil || !found || last.ID != 3 || string(last.Output) != `[{"a":"]}"}]` {
-			t.Errorf("behind %s: %+v, %v, %v", before, last, found, err)
+			t.Errorf("after %s: got %+v, %v, error %v", before, last, found, err)
 		}
 	}
 	for _, b := range []string{
@@ -59,7 +59,7 @@ func TestDecodeLast_returnsLastEventOrError(t *testing.T) {
 		`[{"id":1},` + end + `,{"id":4,"ki`,
 	} {
 		if last, _, err := history.DecodeLast([]byte(b)); err == nil {
-			t.Errorf("%s: %+v", b, last)
+			t.Errorf("%s: got %+v", b, last)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%q does not decode: %v", first, err)
 		}
 		if second, err := history.Encode(again); err != nil || !bytes.Equal(first, second) {
-			t.Errorf("%q\nis then %q, %v", first, second, err)
+			t.Errorf("first %q, then %q, error %v", first, second, err)
 		}
 	})
 }
@@ -180,7 +180,7 @@ func TestDecode_fieldsOfLaterReleases_areIgnored(t *testing.T) {
 		[]byte(`[{"id":1,"kind":"TurnStarted","time":"2026-01-02T12:00:00Z","colour":"blue"}]`),
 	)
 	if err != nil || len(events) != 1 || events[0].Kind != history.TurnStarted {
-		t.Errorf("%+v, %v", events, err)
+		t.Errorf("got %+v, error %v", events, err)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestDecode_invalidDocument_returnsError(t *testing.T) {
 	} {
 		if _, err := history.Decode([]byte(doc)); err == nil || !strings.HasPrefix(err.Error(), "history: ") ||
 			!strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", doc, err, want)
+			t.Errorf("%s: got %v, want %q", doc, err, want)
 		}
 	}
 }
@@ -214,7 +214,7 @@ func TestEncode_invalidEvent_returnsError(t *testing.T) {
 		"event 1 (TimerFired): has no sourceEvent": {ID: 1, Kind: history.TimerFired},
 	} {
 		if b, err := history.Encode([]history.Event{e}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s, %v, want %q", b, err, want)
+			t.Errorf("got %s, %v, want %q", b, err, want)
 		}
 	}
 }

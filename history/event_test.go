@@ -44,7 +44,7 @@ func TestEventValidate_invalidEvent_returnsError(t *testing.T) {
 	} {
 		err := tt.event.Validate()
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%+v: %v, want %q", tt.event, err, tt.want)
+			t.Errorf("%+v: got %v, want %q", tt.event, err, tt.want)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestConcat_gapOrEventAfterEnd_returnsError(t *testing.T) {
 		log, err := history.Concat(tt.runs...)
 		if tt.want == "" && (err != nil || len(log) != n) ||
 			tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%v: %d events, %v, want %q", tt.runs, len(log), err, tt.want)
+			t.Errorf("%v: got %d events, error %v, want %q", tt.runs, len(log), err, tt.want)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestEventIsInput_eachKind_isFixed(t *testing.T) {
 	for _, k := range history.Kinds() {
 		e := history.Event{Kind: k, RequestedBy: history.RequestedByOrchestration}
 		if e.IsInput() != inputs[k] {
-			t.Errorf("%s is an input: %v", k, e.IsInput())
+			t.Errorf("%s: got IsInput %v", k, e.IsInput())
 		}
 	}
 	for by, input := range map[string]bool{
@@ -110,7 +110,7 @@ func TestEventIsInput_eachKind_isFixed(t *testing.T) {
 	} {
 		for _, k := range []history.Kind{history.ActivityCancelRequested, history.SubOrchestrationCancelRequested} {
 			if e := (history.Event{Kind: k, RequestedBy: by}); e.IsInput() != input {
-				t.Errorf("%s by %q is an input: %v", k, by, e.IsInput())
+				t.Errorf("%s by %q: got IsInput %v", k, by, e.IsInput())
 			}
 		}
 	}
@@ -123,11 +123,11 @@ func TestKindTerminal_isTrueForEndsOnly(t *testing.T) {
 			k == history.OrchestrationCancelled ||
 			k == history.OrchestrationTerminated || k == history.OrchestrationContinuedAsNew
 		if k.Terminal() != want {
-			t.Errorf("%s is terminal: %v", k, k.Terminal())
+			t.Errorf("%s: got Terminal %v", k, k.Terminal())
 		}
 	}
 	if unknown := history.Kind("Teleported"); unknown.Known() || unknown.Terminal() || unknown.HasSource() {
-		t.Error("an unknown kind is none of these")
+		t.Error("unknown kind: got a trait")
 	}
 }
 
@@ -141,7 +141,7 @@ func TestEventString_hasKindIDAndDetails(t *testing.T) {
 		},
 	} {
 		if got := e.String(); got != want {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestGoldenFiles_eachKind_isDecodedAndEncoded(t *testing.T) {
 		})
 	}
 	if !slices.Equal(kinds, history.Kinds()) {
-		t.Errorf("samples of %q, kinds are %q", kinds, history.Kinds())
+		t.Errorf("got samples of %q, want %q", kinds, history.Kinds())
 	}
 }
 
@@ -57,11 +57,11 @@ func testGolden(t *testing.T, name string, s sample) {
 		t.Fatal(err)
 	}
 	if got := compact.String(); got != string(written) {
-		t.Errorf("written now\n%s, golden\n%s", written, got)
+		t.Errorf("got\n%s\nwant\n%s", written, got)
 	}
 	if again, err := history.Encode(read); err != nil || !bytes.Equal(again, written) || len(read) != 1 ||
 		!read[0].Time.Equal(s.event.Time) {
-		t.Errorf("read as %+v, %v", read, err)
+		t.Errorf("decoded golden file: got %+v, error %v", read, err)
 	}
 	wantFields(t, written, s.fields)
 }
@@ -94,6 +94,6 @@ func wantFields(t *testing.T, doc []byte, fields string) {
 	got := slices.Sorted(maps.Keys(events[0]))
 	want := slices.Sorted(slices.Values(append(strings.Fields(fields), "id", "kind", "time")))
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("fields %q, the format has %q", got, want)
+		t.Errorf("got fields %q, want %q", got, want)
 	}
 }

@@ -52,7 +52,7 @@ func TestCancelOutstanding_returnsCancelsOfAllOpenWork(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := history.NewState(history.TrackOpen, past[:1]...).CancelOutstanding("why"); len(got) != 0 {
-		t.Errorf("nothing was outstanding, got %v", got)
+		t.Errorf("no outstanding work: got %v", got)
 	}
 }
 
@@ -73,13 +73,13 @@ func TestObsoleteTimers_activityHasOutcome_returnsItsTimer(t *testing.T) {
 		}
 		if got, ok := state.Open(3); !ok || got != want || state.OpenCount() != 1 || !state.HasTimer(3) ||
 			state.HasTimer(4) {
-			t.Fatalf("open is %+v, want %+v", got, want)
+			t.Fatalf("open work: got %+v, want %+v", got, want)
 		}
 		end := history.Event{ID: 5, Kind: kind, SourceEventIDs: []history.Range{{First: 3, Last: 4}}}
 		got := state.ObsoleteTimers(end)
 		state.Apply(end)
 		if len(got) == 1 != settles || state.OpenCount() == 0 != settles {
-			t.Errorf("%s: needless %+v, left %d", kind, got, state.OpenCount())
+			t.Errorf("%s: got obsolete timers %+v, %d open", kind, got, state.OpenCount())
 		}
 	}
 }
@@ -103,25 +103,25 @@ func TestState_cancelledWorkWithWaitForCancellation_staysOpen(t *testing.T) {
 	needless := state.ObsoleteTimers(cancels...)
 	if len(needless) != 2 || needless[0].ID != 3 || !needless[0].MayHaveRetryTimer || !needless[0].FireAt.IsZero() ||
 		needless[1].ID != 4 {
-		t.Errorf("needless %+v", needless)
+		t.Errorf("got obsolete timers %+v", needless)
 	}
 
 	state.Apply(cancels...)
 	activity, open := state.Open(3)
 	if !open || !activity.Cancelled || activity.MayHaveRetryTimer || !state.HasTimer(3) {
-		t.Errorf("#3 is %+v, %v", activity, open)
+		t.Errorf("event 3: got %+v, open %v", activity, open)
 	}
 	if _, open := state.Open(4); open {
-		t.Error("nobody waits for #4")
+		t.Error("event 4: got open")
 	}
 	if child, open := state.Open(5); !open || !child.Cancelled {
-		t.Errorf("#5 is %+v, %v", child, open)
+		t.Errorf("event 5: got %+v, open %v", child, open)
 	}
 	if got := state.CancelOutstanding("why"); len(got) != 0 {
-		t.Errorf("all is cancelled, got %v", got)
+		t.Errorf("cancelled work: got %v", got)
 	}
 	if settled := state.SettledSet(); settled[3] || !settled[4] || !settled[5] {
-		t.Errorf("settled %v: of #3 its work item leads to whoever tells the end", settled)
+		t.Errorf("got settled %v, want 4 and 5 without 3", settled)
 	}
 
 	state.Apply(
@@ -129,7 +129,7 @@ func TestState_cancelledWorkWithWaitForCancellation_staysOpen(t *testing.T) {
 		history.Event{ID: 9, Kind: history.SubOrchestrationFailed, SourceEventID: 5},
 	)
 	if settled := state.SettledSet(); state.OpenCount() != 0 || !settled[3] {
-		t.Errorf("%d open, settled %v", state.OpenCount(), settled)
+		t.Errorf("got %d open, settled %v", state.OpenCount(), settled)
 	}
 }
 
@@ -142,12 +142,12 @@ func TestObsoleteTimers_instanceEndsBeforeDelayedStart_returnsItsTimer(t *testin
 	})
 	end := history.Event{ID: 2, Kind: history.OrchestrationTerminated}
 	if got := state.ObsoleteTimers(end); len(got) != 1 || got[0].ID != 1 || !got[0].FireAt.Equal(at) {
-		t.Errorf("needless %+v", got)
+		t.Errorf("got obsolete timers %+v", got)
 	}
 	state.Apply(history.Event{ID: 2, Kind: history.TurnStarted}, history.Event{
 		ID: 3, Kind: history.TimerFired, SourceEventID: 1,
 	})
 	if got := state.ObsoleteTimers(end); len(got) != 0 {
-		t.Errorf("it has fired, needless %+v", got)
+		t.Errorf("fired timer: got obsolete timers %+v", got)
 	}
 }

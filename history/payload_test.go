@@ -23,18 +23,18 @@ func TestInlinePayload_anyDocument_isReadUnchanged(t *testing.T) {
 		p := history.NewInlinePayload(json.RawMessage(doc))
 		b, err := json.Marshal(p) // like a field of an event
 		if err != nil {
-			t.Fatalf("%s: %v", doc, err)
+			t.Fatalf("%s: got error %v", doc, err)
 		}
 		var read history.Payload
 		if err := json.Unmarshal(b, &read); err != nil {
-			t.Fatalf("%s: %v", doc, err)
+			t.Fatalf("%s: got error %v", doc, err)
 		}
 		for _, p := range []history.Payload{p, read} {
 			if got, ok := p.Document(); !ok || canonical(t, got) != canonical(t, []byte(doc)) {
-				t.Errorf("%s comes back as %s, %v", doc, got, ok)
+				t.Errorf("%s: got document %s, %v", doc, got, ok)
 			}
 			if r, ok := p.Reference(); ok {
-				t.Errorf("%s is a reference: %+v", doc, r)
+				t.Errorf("%s: got reference %+v", doc, r)
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func canonical(t *testing.T, doc []byte) string {
 	t.Helper()
 	var v any
 	if err := json.Unmarshal(doc, &v); err != nil {
-		t.Fatalf("%s: %v", doc, err)
+		t.Fatalf("%s: got error %v", doc, err)
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -59,10 +59,10 @@ func TestReferencePayload_returnsItsReference(t *testing.T) {
 	want := history.Reference{Ref: "s3://bucket/key", SHA256: "abc", Bytes: 1 << 20}
 	p := history.NewReferencePayload(want)
 	if got, ok := p.Reference(); !ok || got != want {
-		t.Errorf("%+v, %v", got, ok)
+		t.Errorf("got %+v, %v", got, ok)
 	}
 	if doc, ok := p.Document(); ok || doc != nil {
-		t.Errorf("a reference has the document %s", doc)
+		t.Errorf("reference: got document %s", doc)
 	}
 }
 
@@ -70,13 +70,13 @@ func TestPayload_emptyOrInvalid_isNullOrError(t *testing.T) {
 	t.Parallel()
 	var none history.Payload
 	if doc, ok := none.Document(); !ok || doc != nil {
-		t.Errorf("%s, %v", doc, ok)
+		t.Errorf("got %s, %v", doc, ok)
 	}
 	if b, err := json.Marshal(none); err != nil || string(b) != "null" {
-		t.Errorf("%s, %v", b, err)
+		t.Errorf("got %s, error %v", b, err)
 	}
 	if _, err := json.Marshal(history.NewInlinePayload(json.RawMessage(`{"ref":`))); err == nil {
-		t.Error("what is no JSON was written")
+		t.Error("invalid JSON: got no error")
 	}
 	if err := (*history.Payload)(nil).UnmarshalJSON([]byte("1")); err == nil ||
 		!strings.Contains(err.Error(), "nil Payload") {

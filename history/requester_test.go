@@ -16,11 +16,11 @@ func TestRequester_reservedOrInvalidName_isReplaced(t *testing.T) {
 		"parent:order-7": "client", "a\nb\x00\u0085": "ab", "\xff\xfeü": "ü",
 	} {
 		if got := history.Requester(name); got != want {
-			t.Errorf("%q is %q, want %q", name, got, want)
+			t.Errorf("%q: got %q, want %q", name, got, want)
 		}
 	}
 	if got := history.Requester(strings.Repeat("€", 5000)); len(got) > history.MaxRequesterBytes ||
 		!utf8.ValidString(got) || history.Requester(got) != got {
-		t.Errorf("a long one is %d bytes", len(got))
+		t.Errorf("long requester: got %d bytes", len(got))
 	}
 }

@@ -54,7 +54,7 @@ func TestR30_restartedExecution_referencesItsFirstSegment(t *testing.T) {
 	}
 	taken := takeover.History(events)
 	if want := past(); !reflect.DeepEqual(events, want) {
-		t.Errorf("the past is changed:\n%v\n%v", events, want)
+		t.Errorf("past events: got\n%v\nwant\n%v", events, want)
 	}
 
 	for _, c := range []struct {
@@ -70,10 +70,10 @@ func TestR30_restartedExecution_referencesItsFirstSegment(t *testing.T) {
 		{"raised, of an earlier execution", taken[5].Data, at("before", 3, 9, history.LocationCarriedEvents)},
 	} {
 		if string(c.got) != string(c.want) {
-			t.Errorf("%s: %s, want %s", c.what, c.got, c.want)
+			t.Errorf("%s: got %s, want %s", c.what, c.got, c.want)
 		}
 	}
 	if last := taken[len(taken)-1]; last.Kind != history.ExecutionRestarted || last.ID != 8 {
-		t.Errorf("it ends with %+v", last)
+		t.Errorf("last event: got %+v", last)
 	}
 }

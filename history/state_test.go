@@ -29,11 +29,11 @@ func TestState_eventsAppliedInAnyBatches_isTheSame(t *testing.T) {
 				rest = rest[n:]
 			}
 			if !reflect.DeepEqual(whole, cut) {
-				t.Fatalf("in cuts %+v, whole %+v", cut, whole)
+				t.Fatalf("got %+v in batches, want %+v", cut, whole)
 			}
 			var nothing history.Summary
 			if after := nothing.After(events...); !reflect.DeepEqual(after, whole.Summary) {
-				t.Fatalf("after %+v, state %+v", after, whole.Summary)
+				t.Fatalf("Summary.After: got %+v, want %+v", after, whole.Summary)
 			}
 		}
 	})
@@ -68,11 +68,12 @@ func TestState_randomHistory_matchesSearchOfAllEvents(t *testing.T) {
 				wantOutstanding = append(wantOutstanding, events[i].ID)
 			}
 			if found.scheduled && settled[events[i].ID] != found.settled {
-				t.Fatalf("%s: settled is %v, want %v", events[i].String(), settled[events[i].ID], found.settled)
+				t.Fatalf("%s: settled: got %v, want %v", events[i].String(), settled[events[i].ID], found.settled)
 			}
 		}
 		if !slices.Equal(pending, wantPending) || !slices.Equal(outstanding, wantOutstanding) {
-			t.Fatalf("pending %v, want %v; outstanding %v, want %v", pending, wantPending, outstanding, wantOutstanding)
+			t.Fatalf("pending: got %v, want %v; outstanding: got %v, want %v", pending, wantPending,
+				outstanding, wantOutstanding)
 		}
 	})
 }
@@ -251,7 +252,7 @@ func TestState_eventOfEveryKind_isApplied(t *testing.T) {
 	for _, s := range all {
 		state := history.NewState(keepAll, s.event)
 		if state.LastID != s.event.ID || state.Last != s.event.Kind || state.Ended() != s.event.Kind.Terminal() {
-			t.Errorf("%s: %+v", s.event.String(), state.Summary)
+			t.Errorf("%s: got %+v", s.event.String(), state.Summary)
 		}
 		scheduled := history.NewState(keepAll)
 		for _, id := range s.event.Settles() {
@@ -259,7 +260,7 @@ func TestState_eventOfEveryKind_isApplied(t *testing.T) {
 		}
 		scheduled.Apply(s.event)
 		if scheduled.OpenCount() > 0 && len(s.event.Settles()) > 0 {
-			t.Errorf("%s leaves %d open", s.event.String(), scheduled.OpenCount())
+			t.Errorf("%s: got %d open calls, want none", s.event.String(), scheduled.OpenCount())
 		}
 	}
 }
@@ -304,12 +305,12 @@ func TestSummary_eachEvent_setsStatus(t *testing.T) {
 		before := s
 		s = s.After(step.event)
 		if s.Status() != step.status || s.Parked != step.parked || s.StatusChanged(&before) != step.shows {
-			t.Errorf("after %s: %s, %d parked, shows %v; want %s, %d, %v", step.event.String(), s.Status(), s.Parked,
-				s.StatusChanged(&before), step.status, step.parked, step.shows)
+			t.Errorf("after %s: got %s, %d parked, changed %v; want %s, %d, %v", step.event.String(), s.Status(),
+				s.Parked, s.StatusChanged(&before), step.status, step.parked, step.shows)
 		}
 	}
 	if s.Version != "1.2" {
-		t.Errorf("version %q: the first turn binds it", s.Version)
+		t.Errorf("got version %q, want 1.2", s.Version)
 	}
 }
 
@@ -332,19 +333,19 @@ func TestState_partOfParkedInputsConsumed_needsAnotherTurn(t *testing.T) {
 		return ids
 	}
 	if got := pending(); !slices.Equal(got, []int64{4}) || state.Parked != 2 || state.PartialInputs {
-		t.Errorf("pending %v, %+v", got, state.Summary)
+		t.Errorf("got pending %v, %+v", got, state.Summary)
 	}
 	state.Apply(history.Event{ID: 6, Kind: history.TurnStarted, ParkedConsumed: 1}, history.Event{
 		ID: 7, Kind: history.ExternalEventRaised, Name: "b",
 	})
 	if got := pending(); !slices.Equal(got, []int64{4}) || state.Parked != 1 || !state.PartialInputs ||
 		state.Blocked.Active {
-		t.Errorf("after a part: pending %v, %+v", got, state.Summary)
+		t.Errorf("after a part: got pending %v, %+v", got, state.Summary)
 	}
 	state.Apply(history.Event{ID: 8, Kind: history.TurnStarted, ParkedConsumed: 1}, history.Event{
 		ID: 9, Kind: history.ExternalEventRaised, Name: "a",
 	})
 	if got := pending(); !slices.Equal(got, []int64{4}) || state.Parked != 0 || state.PartialInputs {
-		t.Errorf("after the last part: pending %v, %+v", got, state.Summary)
+		t.Errorf("after the last part: got pending %v, %+v", got, state.Summary)
 	}
 }

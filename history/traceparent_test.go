@@ -33,7 +33,7 @@ func TestParseTraceParent_anyVersion_isVersion00OrEmpty(t *testing.T) {
 		strings.Repeat("é", 40):    "",
 	} {
 		if got := history.ParseTraceParent(s); got != want {
-			t.Errorf("%.80q is %q, want %q", s, got, want)
+			t.Errorf("%.80q: got %q, want %q", s, got, want)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestDecode_invalidTraceParent_isDropped(t *testing.T) {
 		var e history.Event
 		if err := json.Unmarshal([]byte(`{"id":1,"kind":"TurnStarted","traceparent":`+doc+`,"buildId":"b"}`),
 			&e); err != nil || e.TraceParent != want || e.BuildID != "b" {
-			t.Errorf("%.40s: %+v, %v", doc, e, err)
+			t.Errorf("%.40s: got %+v, error %v", doc, e, err)
 		}
 	}
 }

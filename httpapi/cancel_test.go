@@ -116,7 +116,7 @@ func cancelOnAHub(t *testing.T, activity string) {
 			!strings.Contains(a.Body.String(), `"reason":"requested"`) {
 			t.Errorf("cancellations %s", a.Body)
 		}
-		if err := sim.CheckRest(t.Context()); err != nil {
+		if err := sim.CheckIdle(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

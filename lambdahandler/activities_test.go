@@ -16,13 +16,13 @@ func TestEnvironment_inlineTimeout_isDurationUpToFiveMinutes(t *testing.T) {
 	} {
 		e := environmentWith(map[string]string{"PERDURE_INLINE_TIMEOUT": set})
 		if got, err := e.inlineTimeout(), e.err(); got != want || err != nil {
-			t.Errorf("%q is %v, %v; want %v", set, got, err, want)
+			t.Errorf("%q: got %v, error %v; want %v", set, got, err, want)
 		}
 	}
 	for _, set := range []string{"-1s", "5m1s", "2", "soon"} {
 		e := environmentWith(map[string]string{"PERDURE_INLINE_TIMEOUT": set})
 		if e.inlineTimeout(); e.err() == nil || !strings.Contains(e.err().Error(), "PERDURE_INLINE_TIMEOUT") {
-			t.Errorf("%q: %v", set, e.err())
+			t.Errorf("%q: got error %v", set, e.err())
 		}
 	}
 }
@@ -61,14 +61,14 @@ func TestEnvironment_activityTimes_areValidated(t *testing.T) {
 			err := e.err()
 			if c.wrong != "" {
 				if err == nil || !strings.Contains(err.Error(), c.wrong) {
-					t.Errorf("%s is not named: %v", c.wrong, err)
+					t.Errorf("want %s in error %v", c.wrong, err)
 				}
 				return
 			}
 			if got := (times{
 				o.LockTimeout, o.LockRenewalBuffer, o.CancelPollInterval, o.CancellationGracePeriod,
 			}); got != c.want || err != nil {
-				t.Errorf("%+v, %v; want %+v", got, err, c.want)
+				t.Errorf("got %+v, %v, want %+v", got, err, c.want)
 			}
 		})
 	}

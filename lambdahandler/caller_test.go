@@ -44,7 +44,7 @@ func TestCaller_isVerifiedByGateway(t *testing.T) {
 		e.RequestContext.Authorizer = c.authorizer
 		for _, by := range []authorization{authorizedByNobody, authorizedByIAM, authorizedByJWT, authorizedByLambda} {
 			if got := by.caller(&e); got != c.want[by] {
-				t.Errorf("%s, authorized by %s: %q, want %q", name, by, got, c.want[by])
+				t.Errorf("%s, authorized by %s: got %q, want %q", name, by, got, c.want[by])
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func TestAPI_inventedIdentity_isNotInHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got != want {
-			t.Errorf("authorized by %s: %q, want %q", by, got, want)
+			t.Errorf("authorized by %s: got %q, want %q", by, got, want)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestNewAPI_withoutAuthorization_warnsThatCallersAreNotRecorded(t *testing.T
 			return apiEnvironment(name)
 		}))
 		if err != nil || strings.Contains(log.String(), warning) != (by == "") {
-			t.Errorf("%q: %v, log %q", by, err, log.String())
+			t.Errorf("%q: got error %v, log %q", by, err, log.String())
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (o operations) as(name, gateway, method, target, body string) apiResponse {
 	})
 	o.caller = nil
 	if a.Code >= http.StatusBadRequest {
-		o.t.Fatalf("%s %s answers %d: %s", method, target, a.Code, a.Body)
+		o.t.Fatalf("%s %s: got status %d, body %s", method, target, a.Code, a.Body)
 	}
 	o.goOn()
 	return a
@@ -95,12 +95,12 @@ func (o operations) wantBy(instance string, kind history.Kind, operation, by str
 		e := &page.Items[i]
 		if e.Kind == kind && (kind != history.ActivityCancelRequested || e.IsInput()) {
 			if found++; e.RequestedBy != by {
-				o.t.Errorf("%s of %q was requested by %q, want %q", kind, instance, e.RequestedBy, by)
+				o.t.Errorf("%s of %q: got requester %q, want %q", kind, instance, e.RequestedBy, by)
 			}
 		}
 	}
 	if found != 1 {
-		o.t.Errorf("%d events %s of %q: %s", found, kind, instance, a.Body)
+		o.t.Errorf("got %d events %s of %q in %s", found, kind, instance, a.Body)
 	}
 	o.wantLogged(operation, instance, by)
 }
@@ -118,7 +118,7 @@ func (o operations) wantLogged(operation, instance, by string) {
 		operation, instance, by,
 	)
 	if log := o.log.String(); strings.Count(log, want) != 1 {
-		o.t.Errorf("no line, or several, %sin\n%s", want, log)
+		o.t.Errorf("want one log line %sin\n%s", want, log)
 	}
 }
 
@@ -143,7 +143,7 @@ func (o operations) purgedBy(id string) string {
 		TableName: aws.String("perdure"), Key: key,
 	})
 	if err != nil || out.Item["deleted"] == nil {
-		o.t.Fatalf("%q is not purged: %v, %v", id, out, err)
+		o.t.Fatalf("purge of %q: got item %v, error %v", id, out, err)
 	}
 	by, _ := out.Item["purgedBy"].(*types.AttributeValueMemberS)
 	if by == nil {
@@ -175,7 +175,7 @@ func TestCaller_isInHistoryAndLog(t *testing.T) {
 				); err != nil || len(found.Items) != 2 ||
 					found.Items[0].RequestedBy != operator("stopper") ||
 					found.Items[1].RequestedBy != operator("canceller") {
-					t.Errorf("cancellations %+v, %v", found, err)
+					t.Errorf("got cancellations %+v, error %v", found, err)
 				}
 
 				o.as(
@@ -186,7 +186,7 @@ func TestCaller_isInHistoryAndLog(t *testing.T) {
 				o.wantBy("b", history.OrchestrationTerminated, "terminate", operator("terminator"))
 				if in := o.instance("b"); in.StartedBy != operator("starter") ||
 					in.TerminatedBy != operator("terminator") {
-					t.Errorf("started by %q, terminated by %q", in.StartedBy, in.TerminatedBy)
+					t.Errorf("got started by %q, terminated by %q", in.StartedBy, in.TerminatedBy)
 				}
 
 				o.as(operator("starter"), gateway, post, "/v1/orchestrations/wait", `{"instanceId":"c","input":1}`)
@@ -196,7 +196,7 @@ func TestCaller_isInHistoryAndLog(t *testing.T) {
 					o.as(by, gateway, remove, "/v1/instances/"+id+"?force=true", "")
 					o.wantLogged("purge", id, by)
 					if got := o.purgedBy(id); got != by {
-						t.Errorf("%q was purged by %q, want %q", id, got, by)
+						t.Errorf("requester of the purge of %q: got %q, want %q", id, got, by)
 					}
 				}
 			})
@@ -214,12 +214,12 @@ func TestCaller_ofJob_isInHistoryOfEachInstance(t *testing.T) {
 			a := o.as(operator(by), byAPI, post, "/v1/jobs", body)
 			var j httpapi.Job
 			if err := json.Unmarshal(a.Body, &j); err != nil || j.RequestedBy != operator(by) {
-				t.Errorf("%s, %v", a.Body, err)
+				t.Errorf("got %s, error %v", a.Body, err)
 			}
 			if want := fmt.Sprintf(
 				"operation=%s job=%s requestedBy=%s\n", j.Operation, j.JobID, operator(by),
 			); !strings.Contains(o.log.String(), want) {
-				t.Errorf("no line %s", want)
+				t.Errorf("want a log line %s", want)
 			}
 			if _, err := o.hub.Timekeeper.Sweep(t.Context()); err != nil {
 				t.Fatal(err)
@@ -240,7 +240,7 @@ func TestCaller_ofJob_isInHistoryOfEachInstance(t *testing.T) {
 		job("purger", `{"operation":"purge","force":true,"filter":{"name":"wait"}}`)
 		for _, id := range []string{"a", "b", "c"} {
 			if got := o.purgedBy(id); got != operator("purger") {
-				t.Errorf("%q was purged by %q", id, got)
+				t.Errorf("requester of the purge of %q: got %q", id, got)
 			}
 		}
 	})
@@ -256,7 +256,7 @@ func TestCaller_withoutIAM_isEmpty(t *testing.T) {
 				"X-Amzn-Request-Context", `{"authorizer":{"iam":{"userArn":"mallory"}}}`,
 			},
 		}); a.Code != http.StatusAccepted {
-			t.Fatalf("%d: %s", a.Code, a.Body)
+			t.Fatalf("got status %d: %s", a.Code, a.Body)
 		}
 		o.wantBy("a", history.OrchestrationStarted, "", "")
 		o.wantLogged("start", "a", "client")

@@ -20,10 +20,10 @@ func TestNewClient_workerWithoutClientPermission_isAnError(t *testing.T) {
 	}
 	if _, err := NewClient(t.Context(), opts...); err == nil ||
 		!strings.Contains(err.Error(), "PERDURE_TIMERS_URL is required") {
-		t.Errorf("a worker without Client: %v", err)
+		t.Errorf("worker without Client: got error %v", err)
 	}
 	set["PERDURE_TIMERS_URL"] = "https://sqs/timers"
 	if c, err := NewClient(t.Context(), opts...); err != nil || c == nil {
-		t.Errorf("a worker with Client: %v", err)
+		t.Errorf("worker with Client: got error %v", err)
 	}
 }

@@ -45,7 +45,7 @@ func TestDeclaredSchedules_arePut(t *testing.T) {
 	}
 	if night, hour := whenOf(t, env, "nightly"), whenOf(t, env, "hourly"); night != "0 2 * * *" ||
 		hour != "rate(1 hour)" {
-		t.Errorf("%s, %s", night, hour)
+		t.Errorf("got expressions %s and %s", night, hour)
 	}
 
 	// Another process of the same deployment puts nothing. A process of the next deployment puts the changes.
@@ -60,12 +60,12 @@ func TestDeclaredSchedules_arePut(t *testing.T) {
 	before := turns()
 	again := newDeclaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`)
 	if err := again.putAll(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 2 * * *" || turns() != before {
-		t.Errorf("put again: %v, %d events, and not %d", err, turns(), before)
+		t.Errorf("second put: got error %v, %d events, want %d", err, turns(), before)
 	}
 	next := newDeclaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 3 * * *"}]`)
 	if err := next.putAll(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 3 * * *" ||
 		whenOf(t, env, "hourly") != "rate(1 hour)" {
-		t.Errorf("the next deployment: %v", err)
+		t.Errorf("next deployment: got error %v", err)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestDeclaredSchedules_cancelledByHand_staysCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.RunUntilIdle()
-	if err := env.Client().Cancel(t.Context(), schedule.InstanceID("nightly"), "it does harm"); err != nil {
+	if err := env.Client().Cancel(t.Context(), schedule.InstanceID("nightly"), "incident"); err != nil {
 		t.Fatal(err)
 	}
 	env.RunUntilIdle()
@@ -88,7 +88,7 @@ func TestDeclaredSchedules_cancelledByHand_staysCancelled(t *testing.T) {
 	env.Advance(time.Minute)
 	if s, err := env.Client().Schedules().Get(t.Context(), "nightly"); err != nil ||
 		s.RuntimeStatus != client.StatusCancelled {
-		t.Errorf("it is %s, %v", s.RuntimeStatus, err)
+		t.Errorf("got status %s, error %v", s.RuntimeStatus, err)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestDeclaredSchedules_invalidSchedule_isReported(t *testing.T) {
 	for range 2 {
 		if err := d.putAll(t.Context()); err == nil ||
 			!strings.Contains(err.Error(), `"often": when "often": must be like`) {
-			t.Errorf("%v", err)
+			t.Errorf("got error %v", err)
 		}
 	}
 	if got := whenOf(t, env, "nightly"); got != "0 2 * * *" {
@@ -112,7 +112,7 @@ func TestDeclaredSchedules_invalidSchedule_isReported(t *testing.T) {
 	for _, doc := range []string{"{", `[{"id":"a","every":"1h"}]`} {
 		if err := newDeclaredSchedules(env.Client(), doc).putAll(t.Context()); err == nil ||
 			!strings.Contains(err.Error(), "PERDURE_SCHEDULES: ") {
-			t.Errorf("%s: %v", doc, err)
+			t.Errorf("%s: got error %v", doc, err)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestRenewer_invalidDeclarations_sweeps(t *testing.T) {
 	h.declared = newDeclaredSchedules(h.client, "{")
 	answer, err := h.handle(t.Context(), []byte(`{"source":"aws.events"}`))
 	if woken, ok := answer.(map[string]int); !ok || woken["woken"] != 0 || err == nil {
-		t.Errorf("%v, %v", answer, err)
+		t.Errorf("got %v, error %v", answer, err)
 	}
 }
 
@@ -164,9 +164,9 @@ func TestDeclaredSchedules_inputIsEncoded(t *testing.T) {
 		}
 		if s, sealed := client.EncodedPayloadOf(e.Input); e.Kind != history.OrchestrationStarted || !sealed ||
 			s.Codec != "veiled" {
-			t.Errorf("%s has the input %s", e.Kind, e.Input)
+			t.Errorf("%s: got input %s", e.Kind, e.Input)
 		}
 		return
 	}
-	t.Error("it was not put")
+	t.Error("the schedule was not put")
 }

@@ -102,7 +102,7 @@ func TestAPI_allCallsThrottled_answers503InTime(t *testing.T) {
 				if n := cloud.calls.Load(); a.Code != http.StatusServiceUnavailable ||
 					a.Header.Get("Retry-After") == "" || n < 2 || n > 20 || a.took > 5*time.Second {
 					t.Errorf(
-						"%d calls in %v: %d, Retry-After %q: %s", n, a.took, a.Code, a.Header.Get("Retry-After"),
+						"%d calls in %v: got %d, Retry-After %q: %s", n, a.took, a.Code, a.Header.Get("Retry-After"),
 						a.Body,
 					)
 				}
@@ -133,7 +133,7 @@ func TestList_oneThirdThrottled_succeeds(t *testing.T) {
 			if a := d.byLambda(byAPI, &apiRequest{
 				method: http.MethodGet, target: "/v1/instances",
 			}); a.Code != http.StatusOK {
-				t.Fatalf("%d: %s", a.Code, a.Body)
+				t.Fatalf("got status %d: %s", a.Code, a.Body)
 			}
 		}
 	})
@@ -175,7 +175,7 @@ func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 			if a := d.byLambda(byAPI, &apiRequest{
 				method: http.MethodPost, target: "/v1/orchestrations/large", body: string(body),
 			}); a.Code != http.StatusAccepted {
-				t.Fatalf("%d: %s", a.Code, a.Body)
+				t.Fatalf("got status %d: %s", a.Code, a.Body)
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -188,7 +188,7 @@ func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 				}
 				a := d.by(gateway, &r)
 				if a.Code != http.StatusOK {
-					t.Fatalf("%d: %s", a.Code, a.Body)
+					t.Fatalf("got status %d: %s", a.Code, a.Body)
 				}
 				var page httpapi.InstancePage
 				if err := json.Unmarshal(a.Body, &page); err != nil {
@@ -197,7 +197,7 @@ func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 				for i := range page.Items {
 					if len(page.Items[i].CustomStatus) < 16000 || len(page.Items[i].Tags) != 16 {
 						t.Fatalf(
-							"%s is listed without what makes it large: a custom status of %d bytes",
+							"%s in the list: got a custom status of %d bytes without the large fields",
 							page.Items[i].Status, len(page.Items[i].CustomStatus),
 						)
 					}
@@ -214,7 +214,7 @@ func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 			}
 			if len(seen) != instances || pages < 2 || pages > 11 {
 				t.Errorf(
-					"by %s: %d instances in %d pages, want %d in two to fifteen", gateway, len(seen), pages, instances,
+					"%s: got %d instances in %d pages, want %d in two to fifteen", gateway, len(seen), pages, instances,
 				)
 			}
 		}
@@ -233,20 +233,20 @@ func (d *gateways) by(gateway string, r *apiRequest) apiResponse {
 func TestServeHTTP_slowRequest_endsAfterTenSeconds(t *testing.T) {
 	t.Parallel()
 	for name, begun := range map[string]string{
-		"nothing":            "",
-		"the request's line": "POST /v1/orchestrations/hello HTTP/1.1\r\n",
-		"headers":            "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nX: ",
-		"a body's length":    "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n",
+		"nothing":        "",
+		"request line":   "POST /v1/orchestrations/hello HTTP/1.1\r\n",
+		"headers":        "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nX: ",
+		"content length": "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n",
 		"half a body": "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nContent-Length: " +
 			"100\r\n\r\n{\"input\":",
 		"a chunk": "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: " +
 			"chunked\r\n\r\n5\r\n{\"inp\r\n",
-		"a body of a GET":    "GET /v1/instances HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx",
-		"a body for nobody":  "POST /v1/nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx",
-		"a body of HTTP/1.0": "POST /v1/orchestrations/hello HTTP/1.0\r\nContent-Length: 100\r\n\r\n{",
+		"body of a GET":             "GET /v1/instances HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx",
+		"body for an unknown route": "POST /v1/nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx",
+		"body of HTTP/1.0":          "POST /v1/orchestrations/hello HTTP/1.0\r\nContent-Length: 100\r\n\r\n{",
 		"a second request": "GET /v1/healthz HTTP/1.1\r\nHost: x\r\n\r\nPOST /v1/orchestrations/hello " +
 			"HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
-		"a body that is waited": "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nExpect: " +
+		"Expect: 100-continue": "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nExpect: " +
 			"100-continue\r\nContent-Length: 100\r\n\r\n",
 	} {
 		for _, drip := range []bool{false, true} {
@@ -265,7 +265,7 @@ func TestServeHTTP_slowRequest_endsAfterTenSeconds(t *testing.T) {
 					}()
 					_, _ = io.Copy(io.Discard, c)
 					if took := time.Since(began); took < 9*time.Second || took > 11*time.Second {
-						t.Errorf("the connection ends after %v", took)
+						t.Errorf("got end of the connection after %v", took)
 					}
 					c.Close()
 					<-sent
@@ -289,7 +289,7 @@ func TestServeHTTP_longPoll_exceedsReadTimeout(t *testing.T) {
 				if a := d.byHTTP(&apiRequest{
 					method: http.MethodPost, target: "/v1/orchestrations/hello", body: `{"instanceId":"a","input":1}`,
 				}); a.Code != http.StatusAccepted {
-					t.Fatalf("%d: %s", a.Code, a.Body)
+					t.Fatalf("got status %d: %s", a.Code, a.Body)
 				}
 				c := d.dial()
 				defer c.Close()
@@ -302,7 +302,7 @@ func TestServeHTTP_longPoll_exceedsReadTimeout(t *testing.T) {
 				defer a.Body.Close()
 				if took := time.Since(began); a.StatusCode != http.StatusAccepted || took < 19*time.Second ||
 					took > 21*time.Second {
-					t.Errorf("%d after %v", a.StatusCode, took)
+					t.Errorf("got status %d after %v", a.StatusCode, took)
 				}
 			})
 		})
@@ -335,7 +335,7 @@ func TestServeHTTP_slowCall_exceedsReadTimeout(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a.Body.Close(); a.StatusCode != http.StatusOK {
-			t.Errorf("answered %d", a.StatusCode)
+			t.Errorf("got status %d", a.StatusCode)
 		}
 		c.Close()
 		stop()
@@ -365,7 +365,7 @@ func TestServeHTTP_slowBodyInTime_isAccepted(t *testing.T) {
 			}
 			_, err = io.Copy(io.Discard, a.Body)
 			if a.Body.Close(); err != nil || a.StatusCode != http.StatusAccepted {
-				t.Fatalf("%d, %v", a.StatusCode, err)
+				t.Fatalf("got %d, error %v", a.StatusCode, err)
 			}
 			time.Sleep(time.Minute)
 		}
@@ -383,13 +383,13 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 			if a := d.byHTTP(&apiRequest{
 				method: http.MethodPost, target: "/v1/orchestrations/hello", body: string(body),
 			}); a.Code != http.StatusAccepted {
-				t.Fatalf("%d: %s", a.Code, a.Body)
+				t.Fatalf("got status %d: %s", a.Code, a.Body)
 			}
 			for _, gateway := range []string{byHTTP, byAPI, byFunctionURL} {
 				a := d.by(gateway, &apiRequest{method: http.MethodGet, target: "/v1/instances/" + url.PathEscape(id)})
 				var in httpapi.Instance
 				if err := json.Unmarshal(a.Body, &in); err != nil || a.Code != http.StatusOK || in.InstanceID != id {
-					t.Errorf("%q by %s: %d %s", id, gateway, a.Code, a.Body)
+					t.Errorf("%q by %s: got status %d: %s", id, gateway, a.Code, a.Body)
 				}
 			}
 		}
@@ -403,7 +403,7 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 					method: http.MethodDelete, target: "/v1/instances/" + sent,
 				}); a.Code != http.StatusBadRequest ||
 					!strings.Contains(string(a.Body), "base64url without padding: ~") {
-					t.Errorf("%s by %s: %d %s", sent, gateway, a.Code, a.Body)
+					t.Errorf("%s by %s: got status %d: %s", sent, gateway, a.Code, a.Body)
 				}
 			}
 		}
@@ -411,12 +411,12 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 		for _, proxy := range []string{"instances/a%3Fb", "instances/a?b"} {
 			e := d.event(byAPI, &apiRequest{method: http.MethodDelete, target: "/v1/instances/a%3Fb"})
 			if e.RawPath != "/v1/instances/a" {
-				t.Fatalf("the path is %q", e.RawPath)
+				t.Fatalf("got path %q", e.RawPath)
 			}
 			e.PathParameters = map[string]string{"proxy": proxy}
 			if a, err := d.lambda(t.Context(), e); err != nil || a.StatusCode != http.StatusBadRequest ||
 				!strings.Contains(a.Body, "~YT9i") {
-				t.Errorf("%s: %v, %+v", proxy, err, a)
+				t.Errorf("%s: got error %v, response %+v", proxy, err, a)
 			}
 		}
 		for target, form := range map[string]string{
@@ -431,7 +431,7 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 						continue // the path is a route with other methods
 					}
 					if a.Code != http.StatusBadRequest || !strings.Contains(string(a.Body), form) {
-						t.Errorf("%s %s by %s: %d %s", method, target, gateway, a.Code, a.Body)
+						t.Errorf("%s %s by %s: got status %d: %s", method, target, gateway, a.Code, a.Body)
 					}
 				}
 			}
@@ -453,14 +453,14 @@ func TestAPI_twoIdempotencyKeys_areRejectedByAllGateways(t *testing.T) {
 					a := d.by(gateway, &apiRequest{method: http.MethodPost, target: target, body: "{}", header: header})
 					if p := problemOf(&a); a.Code != http.StatusBadRequest || p.Field != "Idempotency-Key" ||
 						!strings.Contains(p.Detail, "more than once") {
-						t.Errorf("%q by %s: %d %s", header, gateway, a.Code, a.Body)
+						t.Errorf("%q by %s: got status %d: %s", header, gateway, a.Code, a.Body)
 					}
 				}
 			}
 		}
 		if page, err := hub.Provider.ListInstances(t.Context(), provider.ListQuery{}); err != nil ||
 			len(page.Instances) > 0 {
-			t.Errorf("something was started: %+v, %v", page, err)
+			t.Errorf("got instances %+v, error %v, want none", page, err)
 		}
 	})
 }

@@ -54,7 +54,7 @@ func TestWithMiddleware_wrapsHandler(t *testing.T) {
 		err = json.Unmarshal(answer, &got)
 	}
 	if err != nil || got.StatusCode != http.StatusNotFound || !slices.Equal(calls, []string{"traces", "counts"}) {
-		t.Errorf("answered %d %s, %v, through %v", got.StatusCode, got.Body, err, calls)
+		t.Errorf("got status %d %s, error %v, calls %v", got.StatusCode, got.Body, err, calls)
 	}
 }
 
@@ -81,15 +81,15 @@ func TestNew_invalidEnvironment_errorNamesAllVariables(t *testing.T) {
 		_, err := f()
 		if err == nil || !strings.Contains(err.Error(), "PERDURE_HUB") ||
 			!strings.Contains(err.Error(), "PERDURE_TABLE") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		if attempts := name == "orchestrator" || name == "worker"; err != nil &&
 			strings.Contains(err.Error(), "PERDURE_MAX_ATTEMPTS") != attempts {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		if inline := name == "orchestrator"; err != nil &&
 			strings.Contains(err.Error(), "PERDURE_INLINE_TIMEOUT") != inline {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }

@@ -158,11 +158,11 @@ func (d *gateways) byHTTP(r *apiRequest) apiResponse {
 		a, err = http.ReadResponse(in, &http.Request{Method: r.method})
 	}
 	if err != nil {
-		d.t.Fatalf("%s: no answer: %v", r, err)
+		d.t.Fatalf("%s: got no response: %v", r, err)
 	}
 	body, err := io.ReadAll(a.Body)
 	if err != nil {
-		d.t.Fatalf("%s: %v", r, err)
+		d.t.Fatalf("%s: got error %v", r, err)
 	}
 	took := time.Since(began)
 	c.Close()
@@ -217,11 +217,11 @@ func (d *gateways) byLambda(gateway string, r *apiRequest) apiResponse {
 	began := time.Now()
 	a, err := d.lambda(d.t.Context(), e)
 	if err != nil {
-		d.t.Fatalf("%s by %s: the invocation fails, which is a 5xx: %v", r, gateway, err)
+		d.t.Fatalf("%s by %s: got a failed invocation: %v", r, gateway, err)
 	}
 	took := time.Since(began)
 	if n := lambdaBytes(d.t, a); n > lambdaLimit {
-		d.t.Errorf("%s by %s: the answer has %d bytes, which Lambda does not take", r, gateway, n)
+		d.t.Errorf("%s by %s: got a response of %d bytes, more than the limit of Lambda", r, gateway, n)
 	}
 	header := http.Header{}
 	for name, value := range a.Headers {

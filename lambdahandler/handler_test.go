@@ -51,10 +51,10 @@ func TestSQSHandler_failedRecord_isReported(t *testing.T) {
 		{ID: "m-2", ReceiptHandle: "r-2", Body: "x", ReceiveCount: 1},
 	}
 	if !slices.Equal(h.got, want) {
-		t.Errorf("got %+v", h.got)
+		t.Errorf("got records %+v", h.got)
 	}
 	if b, _ := json.Marshal(answer); string(b) != `{"batchItemFailures":[{"itemIdentifier":"m-2"}]}` {
-		t.Errorf("answered %s", b)
+		t.Errorf("got %s", b)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestR19_noFailures_areAnEmptyList(t *testing.T) {
 	t.Parallel()
 	answer, err := sqsHandler(&recorded{})(t.Context(), events.SQSEvent{})
 	if b, _ := json.Marshal(answer); err != nil || string(b) != `{"batchItemFailures":[]}` {
-		t.Errorf("answered %s, %v", b, err)
+		t.Errorf("got %s, error %v", b, err)
 	}
 }
 
@@ -85,14 +85,14 @@ func TestHTTPHandler_event_isServed(t *testing.T) {
 	}
 	answer, err := h(t.Context(), e)
 	if err != nil || answer.StatusCode != http.StatusAccepted || answer.Body != "hello" {
-		t.Errorf("answered %+v, %v", answer, err)
+		t.Errorf("got %+v, error %v", answer, err)
 	}
 	if want := "POST /v1/instances/a b?c wait=20s k 192.0.2.7"; answer.Headers["X-Seen"] != want {
-		t.Errorf("the handler saw %q, want %q", answer.Headers["X-Seen"], want)
+		t.Errorf("request of the handler: got %q, want %q", answer.Headers["X-Seen"], want)
 	}
 	e.Body = "%"
 	if _, err := h(t.Context(), e); err == nil {
-		t.Error("a body that is not base64 was served")
+		t.Error("invalid base64 body: got no error")
 	}
 }
 
@@ -110,11 +110,11 @@ func TestEnvironment_invalidVariables_areAllNamed(t *testing.T) {
 		"PERDURE_TABLE", "PERDURE_WORK_QUEUES", "PERDURE_TIMERS_URL", "PERDURE_LOG_LEVEL", "PERDURE_CACHE_BYTES",
 	} {
 		if err := e.err(); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s is not named: %v", name, err)
+			t.Errorf("want %s in error %v", name, err)
 		}
 	}
 	if err := e.err(); strings.Contains(err.Error(), "PERDURE_HUB") {
-		t.Errorf("PERDURE_HUB is right, and named: %v", err)
+		t.Errorf("valid PERDURE_HUB: got error %v", err)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestEnvironment_apiDeadLetters_areOptional(t *testing.T) {
 	for letters, want := range map[string]int{"": 0, `{"inbox":"https://sqs/inbox-dead-letters.fifo"}`: 1} {
 		e := environmentWith(map[string]string{"PERDURE_DEAD_LETTERS": letters, "PERDURE_TIMERS": "schedules"})
 		if h := e.hub(false, true); len(h.DeadLetters) != want || e.err() != nil {
-			t.Errorf("%q: it knows %v, %v", letters, h.DeadLetters, e.err())
+			t.Errorf("%q: got dead-letter queues %v, error %v", letters, h.DeadLetters, e.err())
 		}
 	}
 }
@@ -155,13 +155,13 @@ func TestEnvironment_timerVariables_areValidated(t *testing.T) {
 		changes map[string]string
 		wrong   string // empty if the environment is valid
 	}{
-		"by default, schedules": {nil, ""},
-		"schedules":             {map[string]string{"PERDURE_TIMERS": "schedules"}, ""},
-		"hops need no more":     {hops(nil), ""},
-		"neither":               {map[string]string{"PERDURE_TIMERS": "Schedules"}, "PERDURE_TIMERS"},
-		"no group":              {map[string]string{"PERDURE_SCHEDULE_GROUP": ""}, "PERDURE_SCHEDULE_GROUP"},
-		"no role":               {map[string]string{"PERDURE_SCHEDULE_ROLE_ARN": ""}, "PERDURE_SCHEDULE_ROLE_ARN"},
-		"no queue":              {map[string]string{"PERDURE_TIMERS_ARN": ""}, "PERDURE_TIMERS_ARN"},
+		"schedules by default": {nil, ""},
+		"schedules":            {map[string]string{"PERDURE_TIMERS": "schedules"}, ""},
+		"hops alone":           {hops(nil), ""},
+		"neither":              {map[string]string{"PERDURE_TIMERS": "Schedules"}, "PERDURE_TIMERS"},
+		"no group":             {map[string]string{"PERDURE_SCHEDULE_GROUP": ""}, "PERDURE_SCHEDULE_GROUP"},
+		"no role":              {map[string]string{"PERDURE_SCHEDULE_ROLE_ARN": ""}, "PERDURE_SCHEDULE_ROLE_ARN"},
+		"no queue":             {map[string]string{"PERDURE_TIMERS_ARN": ""}, "PERDURE_TIMERS_ARN"},
 		"no dead letters": {
 			map[string]string{"PERDURE_TIMERS_DEAD_LETTERS_ARN": ""}, "PERDURE_TIMERS_DEAD_LETTERS_ARN",
 		},
@@ -171,13 +171,13 @@ func TestEnvironment_timerVariables_areValidated(t *testing.T) {
 		"no lead": {
 			map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "1s", "PERDURE_SCHEDULE_LEAD": "0s"}, "",
 		},
-		"the stack's": {
+		"lead of the stack": {
 			map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "900s", "PERDURE_SCHEDULE_LEAD": "120s"}, "",
 		},
 		"no duration":       {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2"}, "PERDURE_TIMER_LONGEST_DELAY"},
 		"too short":         {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "999ms"}, "PERDURE_TIMER_LONGEST_DELAY"},
-		"over SQS's":        {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "15m1s"}, "PERDURE_TIMER_LONGEST_DELAY"},
-		"lead below zero":   {map[string]string{"PERDURE_SCHEDULE_LEAD": "-1s"}, "PERDURE_SCHEDULE_LEAD"},
+		"too long":          {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "15m1s"}, "PERDURE_TIMER_LONGEST_DELAY"},
+		"negative lead":     {map[string]string{"PERDURE_SCHEDULE_LEAD": "-1s"}, "PERDURE_SCHEDULE_LEAD"},
 		"lead too long":     {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}, "PERDURE_SCHEDULE_LEAD"},
 		"hops have no lead": {hops(map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}), ""},
 	} {
@@ -188,12 +188,12 @@ func TestEnvironment_timerVariables_areValidated(t *testing.T) {
 			options := e.timing(&h)
 			if c.wrong != "" {
 				if err := e.err(); err == nil || !strings.Contains(err.Error(), "variable "+c.wrong+" ") {
-					t.Errorf("%s is not named: %v", c.wrong, err)
+					t.Errorf("want variable %s in error %v", c.wrong, err)
 				}
 				return
 			}
 			if _, err := dynamo.New(h, dynamo.Clients{}, options...); err != nil || e.err() != nil {
-				t.Errorf("hub %+v: %v, %v", h, err, e.err())
+				t.Errorf("hub %+v: got error %v, %v", h, err, e.err())
 			}
 			want := dynamo.HubConfig{
 				Name: "h", Table: "t", InboxURL: "u", TimersURL: "u", WorkQueues: map[string]string{},
@@ -203,7 +203,7 @@ func TestEnvironment_timerVariables_areValidated(t *testing.T) {
 				want.TimerMode, want.ScheduleGroup, want.ScheduleRoleARN, want.TimersARN, want.TimersDeadLettersARN = "schedules", "g", "role", "timers", "dead"
 			}
 			if diff := cmp.Diff(want, h); diff != "" {
-				t.Errorf("hub (-want +got):\n%s", diff)
+				t.Errorf("hub: mismatch (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -219,15 +219,15 @@ func TestEnvironment_apiWithoutSchedules_isValid(t *testing.T) {
 	e := &environment{getenv: func(name string) string { return set[name] }}
 	h := e.hub(false, true)
 	if _, err := dynamo.New(h, dynamo.Clients{}, e.timing(&h)...); err != nil || e.err() != nil || h.TimerMode != "" {
-		t.Errorf("%+v: %v, %v", h, err, e.err())
+		t.Errorf("%+v: got error %v, %v", h, err, e.err())
 	}
 	set["PERDURE_TIMERS"] = "hops"
 	if h := e.hub(false, true); e.err() != nil || h.TimerMode != dynamo.TimersRequeue {
-		t.Errorf("told of hops: %+v, %v", h, e.err())
+		t.Errorf("hops: got %+v, error %v", h, e.err())
 	}
 	set["PERDURE_TIMERS"] = "schedules"
 	if e.hub(false, true); e.err() == nil {
-		t.Error("told of schedules, and not which")
+		t.Error("schedules without a group: got no error")
 	}
 }
 
@@ -241,7 +241,7 @@ func TestEnvironment_apiOrchestrator_isOptional(t *testing.T) {
 		set["PERDURE_ORCHESTRATOR"] = want
 		e := &environment{getenv: func(name string) string { return set[name] }}
 		if h := e.hub(false, true); e.err() != nil || h.Orchestrator != want {
-			t.Errorf("queries would ask %q, want %q, %v", h.Orchestrator, want, e.err())
+			t.Errorf("query function: got %q, want %q, error %v", h.Orchestrator, want, e.err())
 		}
 	}
 }
@@ -251,7 +251,7 @@ func TestEnvironment_sizeWithUnit_isParsed(t *testing.T) {
 	for text, want := range map[string]int{"": 64 << 20, "0": 0, "1024": 1024, "10 KiB": 10 << 10, "2GiB": 2 << 30} {
 		e := &environment{getenv: func(string) string { return text }}
 		if got := e.bytes("SIZE", 64<<20); got != want || e.err() != nil {
-			t.Errorf("%q is %d, %v; want %d", text, got, e.err(), want)
+			t.Errorf("%q: got %d, error %v; want %d", text, got, e.err(), want)
 		}
 	}
 }
@@ -262,14 +262,14 @@ func TestTuneMemory_userSettings_takePrecedence(t *testing.T) {
 	t.Cleanup(func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) })
 	tuneMemory(func(name string) string { return map[string]string{"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512"}[name] })
 	if got := debug.SetGCPercent(100); got != gcPercent {
-		t.Errorf("GC percent %d", got)
+		t.Errorf("got GC percent %d", got)
 	}
 	if got := debug.SetMemoryLimit(-1); got != 429496729 {
-		t.Errorf("memory limit %d, want 80 %% of 512 MiB", got)
+		t.Errorf("got memory limit %d, want 80 %% of 512 MiB", got)
 	}
 	tuneMemory(func(name string) string { return map[string]string{"GOGC": "50", "GOMEMLIMIT": "1GiB"}[name] })
 	if got := debug.SetGCPercent(100); got != 100 {
-		t.Errorf("GOGC was overridden by %d", got)
+		t.Errorf("GOGC is set: got GC percent %d", got)
 	}
 }
 
@@ -295,10 +295,10 @@ func TestInboxHandler_distinguishesEvents(t *testing.T) {
 	} {
 		answer, err := lambda.NewHandler(inboxHandler(h)).Invoke(t.Context(), []byte(event))
 		if err != nil || string(answer) != want {
-			t.Errorf("%s\n is answered %s, %v", event, answer, err)
+			t.Errorf("%s\ngot %s, error %v", event, answer, err)
 		}
 	}
 	if len(h.got) != 2 {
-		t.Errorf("handled %d records", len(h.got))
+		t.Errorf("got %d records, want 2", len(h.got))
 	}
 }

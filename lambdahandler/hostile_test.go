@@ -489,7 +489,7 @@ func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 					`{"instanceId":%q,"input":1}`, id,
 				),
 			}); a.Code != http.StatusAccepted {
-				t.Fatalf("%d: %s", a.Code, a.Body)
+				t.Fatalf("got status %d: %s", a.Code, a.Body)
 			}
 			time.Sleep(time.Second)
 		}
@@ -520,16 +520,16 @@ func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d requests, answers %v", requests, codes)
+		t.Logf("%d requests, responses %v", requests, codes)
 		if requests < 795 {
-			t.Errorf("%d requests, want at least 795", requests)
+			t.Errorf("got %d requests, want at least 795", requests)
 		}
 		settle(hub) // process the started instances and the sent messages
 		if a := d.byHTTP(&apiRequest{method: get, target: "/v1/instances?limit=1000"}); a.Code != http.StatusOK {
-			t.Errorf("afterwards: %d: %s", a.Code, a.Body)
+			t.Errorf("after the requests: got status %d: %s", a.Code, a.Body)
 		}
 		if _, log, failed := strings.Cut(d.log.String(), "level=ERROR"); failed {
-			t.Errorf("logged %.2000s", log)
+			t.Errorf("got log %.2000s", log)
 		}
 	})
 }
@@ -558,23 +558,23 @@ func (d *gateways) judge(q *apiRequest, answers []apiResponse) {
 	for i := range answers {
 		a := &answers[i]
 		if a.Code >= http.StatusInternalServerError || a.took > 10*time.Second {
-			d.t.Errorf("%s by %s: %d after %v: %.300s", q, a.gateway, a.Code, a.took, a.Body)
+			d.t.Errorf("%s by %s: got %d after %v: %.300s", q, a.gateway, a.Code, a.took, a.Body)
 			continue
 		}
 		if wrong := d.document.Wrong(&a.Answer); len(wrong) > 0 {
-			d.t.Errorf("%s by %s: %.600s", q, a.gateway, wrong)
+			d.t.Errorf("%s by %s: got %.600s", q, a.gateway, wrong)
 		}
 		p := problemOf(a)
 		if a.Code >= http.StatusBadRequest && !a.Head && (p.Code == "" || len(p.Field) > 64 || len(p.Detail) > 3000) {
-			d.t.Errorf("%s by %s: %d is no problem with a code, or a long one: %.300s", q, a.gateway, a.Code, a.Body)
+			d.t.Errorf("%s by %s: got status %d with an invalid problem: %.300s", q, a.gateway, a.Code, a.Body)
 		}
 		if p.Code == "invalid_request" && p.Field == "" {
-			d.t.Errorf("%s by %s: no field is named: %.300s", q, a.gateway, a.Body)
+			d.t.Errorf("%s by %s: got no field in %.300s", q, a.gateway, a.Body)
 		}
 		first := problemOf(&answers[0])
 		if a.gateway == byFunctionURL && answers[0].Code >= http.StatusBadRequest &&
 			(p.Code != first.Code || p.Field != first.Field) {
-			d.t.Errorf("%s: by HTTP %d %v, by %s %d %v", q, answers[0].Code, first, a.gateway, a.Code, p)
+			d.t.Errorf("%s: by HTTP: got %d %v; by %s: got %d %v", q, answers[0].Code, first, a.gateway, a.Code, p)
 		}
 	}
 }

@@ -42,6 +42,6 @@ func TestNewAPI_interceptors_areCalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(calls) != 1 || calls[0] != (perdure.ClientCall{Operation: "Purge", InstanceID: "order-7"}) {
-		t.Errorf("calls %+v", calls)
+		t.Errorf("got calls %+v", calls)
 	}
 }

@@ -91,7 +91,7 @@ func TestListener_onLoopback_rejectsOtherHostsAndOtherOrigins(t *testing.T) {
 			"a link to the web UI":            {call{get, "/ui", loopbackHost, "cross-site", ""}, ok},
 		} {
 			if got := c.status(h); got != c.want {
-				t.Errorf("web UI %v, %s: status %d, want %d", page, name, got, c.want)
+				t.Errorf("web UI %v, %s: got status %d, want %d", page, name, got, c.want)
 			}
 		}
 	}
@@ -116,12 +116,12 @@ func TestListener_elsewhere_acceptsTheAllowedHosts(t *testing.T) {
 		},
 	} {
 		if got := c.status(h); got != c.want {
-			t.Errorf("%s: status %d, want %d", name, got, c.want)
+			t.Errorf("%s: got status %d, want %d", name, got, c.want)
 		}
 	}
 	all := listening(t, "0.0.0.0:8080", false, map[string]string{allowedHosts: "*"})
 	if got := (call{get, "/v1/jobs", "any.example", "", ""}).status(all); got != http.StatusOK {
-		t.Errorf("with *: status %d", got)
+		t.Errorf("with *: got status %d", got)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestListener_elsewhereWithoutAllowedHosts_doesNotStart(t *testing.T) {
 			stop()
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s=%q: %v", allowedHosts, value, err)
+			t.Errorf("%s=%q: got error %v", allowedHosts, value, err)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestLog_activityCode_addsIDs(t *testing.T) {
 			maps.Copy(c.want, ids)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+			t.Errorf("mismatch (-want +got):\n%s", diff)
 		}
 	}
 }

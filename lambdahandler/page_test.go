@@ -45,10 +45,10 @@ func TestNewAPI_webUI_isServedIfEnabled(t *testing.T) {
 		}
 		if got := ask("/ui"); got.StatusCode != want ||
 			(want == http.StatusOK) != strings.Contains(got.Body, "<title>Instances") {
-			t.Errorf("PERDURE_UI=%q: status %d, %.80s", value, got.StatusCode, got.Body)
+			t.Errorf("PERDURE_UI=%q: got status %d, %.80s", value, got.StatusCode, got.Body)
 		}
 		if got := ask("/ui/"); got.StatusCode != http.StatusNotFound {
-			t.Errorf("PERDURE_UI=%q: /ui/ has status %d", value, got.StatusCode)
+			t.Errorf("PERDURE_UI=%q: /ui/: got status %d", value, got.StatusCode)
 		}
 	}
 	_, err := NewAPI(t.Context(), WithEnvironment(func(name string) string {
@@ -58,7 +58,7 @@ func TestNewAPI_webUI_isServedIfEnabled(t *testing.T) {
 		return apiEnvironment(name)
 	}))
 	if err == nil || !strings.Contains(err.Error(), `PERDURE_UI_ORIGINS has the invalid origin "shop.example.com"`) {
-		t.Errorf("PERDURE_UI_ORIGINS: %v", err)
+		t.Errorf("PERDURE_UI_ORIGINS: got error %v", err)
 	}
 	_, err = NewAPI(t.Context(), WithEnvironment(func(name string) string {
 		if name == "PERDURE_UI" {
@@ -67,6 +67,6 @@ func TestNewAPI_webUI_isServedIfEnabled(t *testing.T) {
 		return apiEnvironment(name)
 	}))
 	if err == nil || !strings.Contains(err.Error(), "PERDURE_UI") {
-		t.Errorf("PERDURE_UI=yes: %v", err)
+		t.Errorf("PERDURE_UI=yes: got error %v", err)
 	}
 }

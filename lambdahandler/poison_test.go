@@ -11,12 +11,12 @@ func TestEnvironment_logErrorTexts_mustBeTrueOrFalse(t *testing.T) {
 	for value, want := range map[string]bool{"": true, "true": true, "false": false} {
 		e := environmentWith(map[string]string{name: value})
 		if got, err := e.logsErrorTexts(), e.err(); got != want || err != nil {
-			t.Errorf("%q: %v, %v", value, got, err)
+			t.Errorf("%q: got %v, error %v", value, got, err)
 		}
 	}
 	e := environmentWith(map[string]string{name: "no"})
 	if e.logsErrorTexts() || e.err() == nil || !strings.Contains(e.err().Error(), name) {
-		t.Errorf("%s is not named: %v", name, e.err())
+		t.Errorf("want %s in error %v", name, e.err())
 	}
 }
 
@@ -28,10 +28,10 @@ func TestEnvironment_maxAttempts_mustBeOneToNinety(t *testing.T) {
 		got, err := e.maxAttempts(), e.err()
 		if want == 0 {
 			if err == nil || !strings.Contains(err.Error(), name) {
-				t.Errorf("%q: %s is not named: %v", value, name, err)
+				t.Errorf("%q: want %s in error %v", value, name, err)
 			}
 		} else if got != want || err != nil {
-			t.Errorf("%q: %d, %v; want %d", value, got, err, want)
+			t.Errorf("%q: got %d, error %v, want %d", value, got, err, want)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestNew_outsideLambda_findsHubByName(t *testing.T) {
 			return ""
 		}
 		if got := byName(getenv); got != c.want {
-			t.Errorf("with %v set, the hub is found by name: %v", c.set, got)
+			t.Errorf("with %v set: got discovery by name %v", c.set, got)
 		}
 	}
 }
@@ -70,14 +70,14 @@ func TestNewWorker_unknownQueue_isNamed(t *testing.T) {
 		!strings.Contains(
 			err.Error(), `PERDURE_QUEUE has the value "paiments", but hub "test" has the queues default, payments`,
 		) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
 func TestActivityNames_queue_returnsItsActivities(t *testing.T) {
 	t.Parallel()
 	if got := activityNames(greetings(), "payments"); !slices.Equal(got, []string{"pay"}) {
-		t.Errorf("activities of payments: %v", got)
+		t.Errorf("activities of payments: got %v", got)
 	}
 }
 
@@ -118,11 +118,11 @@ func TestServeTimers_firesTimersAndSweeps(t *testing.T) {
 		time.Sleep(time.Minute)
 		if records := inbox(); len(records) != 1 ||
 			!strings.Contains(records[0].Body, string(provider.MessageTimerFired)) {
-			t.Errorf("the inbox holds %v, want a timer that has fired", records)
+			t.Errorf("got inbox messages %v, want a timer that has fired", records)
 		}
 		time.Sleep(4 * time.Minute)
 		if records := inbox(); len(records) == 0 || !strings.Contains(records[0].Body, in.ExecutionID) {
-			t.Errorf("the inbox holds %v, want a wake of %s", records, in.ExecutionID)
+			t.Errorf("got inbox messages %v, want a wake of %s", records, in.ExecutionID)
 		}
 		stop()
 		if err := <-ended; err != nil {
@@ -160,7 +160,7 @@ func TestServeHTTP_stop_finishesRunningRequests(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	if b, err := io.ReadAll(answer.Body); err != nil || string(b) != "done" {
-		t.Errorf("answered %q, %v", b, err)
+		t.Errorf("got %q, error %v", b, err)
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)

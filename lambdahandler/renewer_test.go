@@ -49,11 +49,11 @@ func TestRenewer_distinguishesEvents(t *testing.T) {
 		}, // an unreadable record moves to the dead-letter queue
 		"tick":   {`{` + tick + `}`, `{"woken":0}`, ""},
 		"leases": {`{` + renewing + `}`, noToken, ""},
-		"leases of no time": {
+		"leases without a duration": {
 			`{"leases":[]}`, "null",
 			"invalid_request: visibilityTimeout must be a whole number of seconds from 1 to 43200",
 		},
-		"leases that are none": {
+		"invalid leases": {
 			`{"visibilityTimeout":60,"leases":[1]}`, "null", "invalid_request: leases[0] must be a JSON object",
 		},
 		"leases and records":    {`{` + renewing + `,` + records + `}`, "null", neither},
@@ -61,7 +61,7 @@ func TestRenewer_distinguishesEvents(t *testing.T) {
 		"leases and a request":  {`{` + renewing + `,` + request + `}`, "null", neither},
 		"a request and records": {`{` + request + `,` + records + `}`, "null", neither},
 		"a tick and records":    {`{` + tick + `,` + records + `}`, "null", neither},
-		"leases by another name": {
+		"misspelled leases": {
 			`{"visibilityTimeout":60,"Leases":[{"token":"w1.1.x","receiptHandle":"r"}]}`, "null",
 			"invalid_request: Leases is not a field of this call",
 		},
@@ -73,10 +73,10 @@ func TestRenewer_distinguishesEvents(t *testing.T) {
 			t.Parallel()
 			answer, err := h.handle(t.Context(), json.RawMessage(c.event))
 			if b, _ := json.Marshal(answer); string(b) != c.answer {
-				t.Errorf("answered %s", b)
+				t.Errorf("got %s", b)
 			}
 			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
-				t.Errorf("error %v, want %q", err, c.err)
+				t.Errorf("got error %v, want %q", err, c.err)
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func TestRenewer_distinguishesEvents(t *testing.T) {
 		answer, err := h.handle(t.Context(), json.RawMessage(`{`+request+`}`))
 		if a, ok := answer.(events.APIGatewayV2HTTPResponse); !ok || err != nil ||
 			a.StatusCode != http.StatusBadRequest || !strings.Contains(a.Body, `"field":"Records"`) {
-			t.Errorf("answered %+v, %v", answer, err)
+			t.Errorf("got %+v, error %v", answer, err)
 		}
 	})
 }
@@ -110,7 +110,7 @@ func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 			records := received(t, hub, url)
 			if failed := hub.Orchestrators[0].HandleRecords(t.Context(), records); len(failed) > 0 ||
 				len(records) == 0 {
-				t.Fatalf("%d of %d records have failed", len(failed), len(records))
+				t.Fatalf("got %d failed records of %d", len(failed), len(records))
 			}
 			if err := hub.Provider.DeleteRecords(t.Context(), "inbox", records...); err != nil {
 				t.Fatal(err)
@@ -123,7 +123,7 @@ func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 		queue := hub.Provider.Config().WorkQueues["default"]
 		held := received(t, hub, queue)
 		if len(held) != 1 {
-			t.Fatalf("%d messages", len(held))
+			t.Fatalf("got %d messages, want 1", len(held))
 		}
 		var item struct {
 			Token string `json:"token"`
@@ -154,7 +154,7 @@ func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 			answer, err := h.handle(t.Context(), event)
 			a, ok := answer.(events.APIGatewayV2HTTPResponse)
 			if err != nil || !ok || a.StatusCode != http.StatusOK {
-				t.Fatalf("%+v, %v", answer, err)
+				t.Fatalf("got %+v, error %v", answer, err)
 			}
 			return strings.TrimSpace(a.Body)
 		}
@@ -174,11 +174,11 @@ func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 				got = invoked()
 			}
 			if got != fmt.Sprintf(`{"leases":[{"expiresAt":%q}]}`, until) {
-				t.Fatalf("renewal %d: %s, want %s", n, got, until)
+				t.Fatalf("renewal %d: got %s, want %s", n, got, until)
 			}
 			time.Sleep(45 * time.Second)
 			if others := received(t, hub, queue); len(others) > 0 {
-				t.Fatalf("after %d renewals somebody else has the message", n+1)
+				t.Fatalf("after %d renewals: the message is visible to others", n+1)
 			}
 		}
 		if err := c.RaiseEvent(t.Context(), "i", "enough", 7); err != nil {
@@ -189,15 +189,15 @@ func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 			if !strings.Contains(got, `"cancel":{"reason":"orchestration_terminal_completed","requestedAt":`) &&
 				!strings.Contains(got, `"cancel":{"reason":"select_loser","requestedAt":`) ||
 				!strings.Contains(got, "expiresAt") {
-				t.Errorf("after the race: %s", got)
+				t.Errorf("after the race: got %s", got)
 			}
 		}
 		time.Sleep(2 * time.Minute) // the lock has expired, and another consumer receives the message
 		if others := received(t, hub, queue); len(others) != 1 {
-			t.Fatalf("%d messages", len(others))
+			t.Fatalf("got %d messages, want 1", len(others))
 		}
 		if got := invoked(); !strings.Contains(got, `"code":"lock_lost"`) || strings.Contains(got, "expiresAt") {
-			t.Errorf("of another's message: %s", got)
+			t.Errorf("message of another receiver: got %s", got)
 		}
 	})
 }

@@ -37,6 +37,6 @@ func TestContextWithActivityInfo_activityInfoFrom_returnsIt(t *testing.T) {
 		DeliveryCount: 1, Queue: "payments",
 	}
 	if got := perdure.ActivityInfoFrom(perduretest.ContextWithActivityInfo(t.Context(), want)); got != want {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }

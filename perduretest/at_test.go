@@ -41,10 +41,10 @@ func TestAfterFunc_duringAdvanceOrWait_runsAtItsTime(t *testing.T) {
 				env.Advance(time.Hour)
 			}
 			if got, err := client.Result[string](s); err != nil || got != "in time" {
-				t.Errorf("got %q, %v", got, err)
+				t.Errorf("got %q, error %v", got, err)
 			}
 			if want := []time.Duration{time.Minute, time.Hour, time.Hour + time.Minute}; !slices.Equal(at, want) {
-				t.Errorf("at %v, want %v", at, want)
+				t.Errorf("got callbacks at %v, want %v", at, want)
 			}
 		})
 	}
@@ -72,7 +72,7 @@ func TestWait_instanceCannotEnd_errorListsAwaitedItems(t *testing.T) {
 		`  activity "nobody", which is not registered; the registry has "nap"; register it or use Env.Stub`,
 	}
 	if !slices.Equal(idle.WaitingFor, want) {
-		t.Errorf("%s\nwant\n%s", strings.Join(idle.WaitingFor, "\n"), strings.Join(want, "\n"))
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(idle.WaitingFor, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -103,7 +103,7 @@ func TestClient_calledByAnActivity_startsAndWaits(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if took := env.Now().Sub(began); took < time.Hour || took > time.Hour+3*time.Second {
-		t.Errorf("took %v", took)
+		t.Errorf("got duration %v", took)
 	}
 }
 

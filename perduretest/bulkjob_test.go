@@ -85,19 +85,19 @@ func TestBulkJob_timeAdvances_finishes(t *testing.T) {
 			id := startBulk(t, env, c.bulk)
 			env.RunUntilIdle()
 			if j := readJob(t, env, id); j.Ended() || j.Done > 0 {
-				t.Errorf("while the clock stands still: %+v", j)
+				t.Errorf("before time advances: got %+v", j)
 			}
 			env.Advance(2 * time.Minute)
 			if j := readJob(t, env, id); j.State != provider.JobCompleted || j.Done != matched || j.Failed > 0 {
-				t.Errorf("after two minutes: %+v", j)
+				t.Errorf("after two minutes: got %+v", j)
 			}
 			for n := range matched {
 				if got := statusOf(t, env, fmt.Sprint("s-", n)); got != c.want {
-					t.Fatalf("instance %d is %q", n, got)
+					t.Fatalf("instance %d: got status %q", n, got)
 				}
 			}
 			if got := statusOf(t, env, other); got != client.StatusRunning {
-				t.Errorf("the instance that was not selected is %q", got)
+				t.Errorf("unselected instance: got status %q", got)
 			}
 		})
 	}
@@ -113,11 +113,11 @@ func TestBulkJob_startedAtATick_waitsForTheNextTick(t *testing.T) {
 	})
 	env.Advance(2*time.Minute - time.Second)
 	if j := readJob(t, env, job); j.Ended() {
-		t.Errorf("before the tick: %+v", j)
+		t.Errorf("before the tick: got %+v", j)
 	}
 	env.Advance(time.Second)
 	if j := readJob(t, env, job); !j.Ended() || statusOf(t, env, id) != client.StatusTerminated {
-		t.Errorf("at the tick: %+v", j)
+		t.Errorf("at the tick: got %+v", j)
 	}
 }
 
@@ -129,17 +129,17 @@ func TestBulkJob_waitForAnInstance_endsWithTheJob(t *testing.T) {
 	env.RunUntilIdle()
 	bulk := admin.JobRequest{Operation: admin.OperationTerminate, Filter: admin.Filter{Orchestration: "two-events"}}
 	if p, err := env.Admin().PreviewJob(t.Context(), bulk); err != nil || p.Matched != 1 {
-		t.Errorf("the preview of what was started at this moment: %+v, %v", p, err)
+		t.Errorf("preview of an instance that has just started: got %+v, error %v", p, err)
 	}
 	startBulk(t, env, bulk)
 	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusTerminated {
-		t.Errorf("%s, %v", s.Status, err)
+		t.Errorf("got %s, error %v", s.Status, err)
 	}
 
 	id = start(t, env, "two-events", nil)
 	_, err := env.Client().Wait(t.Context(), id)
 	if _, idle := errors.AsType[*perduretest.IdleError](err); !idle {
-		t.Errorf("without a job: %v", err)
+		t.Errorf("without a job: got error %v", err)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestBulkJob_cancelled_changesNothing(t *testing.T) {
 	}
 	env.Advance(10 * time.Minute)
 	if got := statusOf(t, env, id); got != client.StatusRunning {
-		t.Errorf("the instance is %s", got)
+		t.Errorf("got status %s", got)
 	}
 }
 
@@ -170,10 +170,10 @@ func TestBulkJob_outage_finishesAfterIt(t *testing.T) {
 	env.Outage(perduretest.DynamoDB, time.Hour)
 	env.Advance(time.Hour + 4*time.Minute)
 	if j := readJob(t, env, job); j.State != provider.JobCompleted || j.Done != 1 {
-		t.Errorf("after the outage: %+v", j)
+		t.Errorf("after the outage: got %+v", j)
 	}
 	if got := statusOf(t, env, id); got != client.StatusCancelled {
-		t.Errorf("the instance is %s", got)
+		t.Errorf("got status %s", got)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestBulkJob_startedByAnActivity_finishes(t *testing.T) {
 			job := result(t, env, start(t, env, "cleans", opts == nil))
 			env.Advance(2 * time.Minute)
 			if j := readJob(t, env, job); j.Done != 1 || statusOf(t, env, sleeps) != client.StatusTerminated {
-				t.Errorf("%+v, and the instance is %s", j, statusOf(t, env, sleeps))
+				t.Errorf("got %+v, status %s", j, statusOf(t, env, sleeps))
 			}
 		})
 	}
@@ -237,7 +237,7 @@ func TestBulkJob_sameProgram_sameOrder(t *testing.T) {
 			first := orderOfUndo(t, r, bulk)
 			for range shortrun.Few(5, 20) {
 				if got := orderOfUndo(t, r, bulk); got != first {
-					t.Fatalf("%s\nin the first run %s", got, first)
+					t.Fatalf("got order %s\nwant that of the first run %s", got, first)
 				}
 			}
 		})
@@ -263,7 +263,7 @@ func orderOfUndo(t *testing.T, r *perdure.Registry, bulk admin.JobRequest) strin
 		order = append(order, c.InstanceID)
 	}
 	if len(order) != parents {
-		t.Errorf("%d of %d were undone", len(order), parents)
+		t.Errorf("got %d compensations, want %d", len(order), parents)
 	}
 	return strings.Join(order, " ")
 }
@@ -288,6 +288,6 @@ func TestAWSCalls_jobAndRetention_countNoSweep(t *testing.T) {
 		return env.AWSCalls()
 	}
 	if without, with := calls(t), calls(t, perdure.WithRetention(time.Hour)); without != with {
-		t.Errorf("%d calls without a retention and a job, %d with them", without, with)
+		t.Errorf("got %d calls without a retention and a job, but %d with them", without, with)
 	}
 }

@@ -30,7 +30,7 @@ func TestCompletionToken_pendingActivity_completesTheInstance(t *testing.T) {
 	if err == nil ||
 		!strings.Contains(err.Error(),
 			`activity "ask", which returned ErrPending in attempt 1; complete it with Client.CompleteActivity or Client.FailActivity`) {
-		t.Errorf("a wait that cannot end: %v", err)
+		t.Errorf("Wait on a blocked instance: got error %v", err)
 	}
 	env.Advance(30 * 24 * time.Hour)
 	held, _ := token.Load().(string)
@@ -39,6 +39,6 @@ func TestCompletionToken_pendingActivity_completesTheInstance(t *testing.T) {
 	}
 	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted ||
 		string(s.Output) != "7" {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("got %+v, error %v", s, err)
 	}
 }

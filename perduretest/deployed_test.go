@@ -49,7 +49,7 @@ func approve(t *testing.T, env *perduretest.Env) (id string) {
 		t.Errorf("got %q", got)
 	}
 	if len(env.History(id)) == 0 {
-		t.Error("it has no history")
+		t.Error("got an empty history")
 	}
 	return id
 }
@@ -65,12 +65,12 @@ func TestNewDeployed_sameTestBody_passesAndDeletesItsInstances(t *testing.T) {
 		began := env.Now()
 		env.Advance(10 * time.Millisecond)
 		if took := env.Now().Sub(began); took < 10*time.Millisecond {
-			t.Errorf("it advanced by %v", took)
+			t.Errorf("got a clock advanced by %v", took)
 		}
 	})
 	for _, id := range ids { // one had ended, the other waited
 		if _, err := client.New(hub.Provider).Status(t.Context(), id); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("the test has left %s: %v", id, err)
+			t.Errorf("the test did not delete %s: got error %v", id, err)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestNewDeployed_waitTimesOut_namesTheAwaitedEvent(t *testing.T) {
 	idle, ok := errors.AsType[*perduretest.IdleError](err)
 	if !ok || idle.Waited == 0 || len(idle.WaitingFor) != 1 ||
 		!strings.Contains(idle.WaitingFor[0], `external event "go", which was not raised`) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestNewDeployed_optionalInterfacesOfTheHub_areSupported(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := c.Query(t.Context(), asked, "answer", nil); err != nil || string(got) != "7" {
-			t.Errorf("it answers %s, %v", got, err)
+			t.Errorf("query: got %s, error %v", got, err)
 		}
 		prepared, err := c.PrepareStart(t.Context(), "approve", nil)
 		if err != nil {
@@ -133,15 +133,15 @@ func TestNewDeployed_optionalInterfacesOfTheHub_areSupported(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := env.Admin().DeadLetters(t.Context(), admin.DeadLetterQuery{}, 0); err != nil {
-			t.Errorf("dead letters: %v", err)
+			t.Errorf("dead letters: got error %v", err)
 		}
 		if _, err := env.Admin().Reconcile(t.Context(),
 			admin.ReconcileOptions{Instances: []string{asked}}); err != nil {
-			t.Errorf("reconcile: %v", err)
+			t.Errorf("reconcile: got error %v", err)
 		}
 	})
 	if _, err := client.New(hub.Provider).Status(t.Context(), id); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("the test has left what it started in a transaction: %v", err)
+		t.Errorf("the test did not delete the instance of the transaction: got error %v", err)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestNewDeployed_wrappedHub_preparesStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if writes := dynamo.TransactItems(prepared); len(writes) != 2 {
-		t.Errorf("%d writes", len(writes))
+		t.Errorf("got %d writes, want 2", len(writes))
 	}
 }
 

@@ -55,7 +55,7 @@ func TestAdvance_activitiesTakeHours_instanceCompletesOnTime(t *testing.T) {
 	began := env.Now()
 	env.Advance(time.Hour + 15*time.Minute)
 	if s, err := env.Client().Status(ctx, id); err != nil || s.Status != client.StatusRunning {
-		t.Fatalf("after 75 minutes: %v, %v", s.Status, err)
+		t.Fatalf("after 75 minutes: got %v, error %v", s.Status, err)
 	}
 	env.Advance(15 * time.Minute)
 	s, err := env.Client().Status(ctx, id)
@@ -63,10 +63,10 @@ func TestAdvance_activitiesTakeHours_instanceCompletesOnTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if took, err := client.Result[time.Duration](s); err != nil || took != 90*time.Minute {
-		t.Errorf("the orchestration took %v, %v", took, err)
+		t.Errorf("duration of the orchestration: got %v, error %v", took, err)
 	}
 	if moved := env.Now().Sub(began); moved != 90*time.Minute {
-		t.Errorf("the clock moved by %v", moved)
+		t.Errorf("time on the clock: got %v", moved)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestRunUntilIdle_timerIsPending_doesNotMoveTheClock(t *testing.T) {
 	env.RunUntilIdle()
 	s, err := env.Client().Status(t.Context(), id)
 	if err != nil || s.Status != client.StatusRunning || !env.Now().Equal(before) {
-		t.Errorf("status %v, %v; the clock moved by %v", s.Status, err, env.Now().Sub(before))
+		t.Errorf("got status %v, error %v, time %v", s.Status, err, env.Now().Sub(before))
 	}
 }
 
@@ -98,7 +98,7 @@ func TestWait_timerIsPending_advancesTheClock(t *testing.T) {
 		t.Fatal(s.Status, err)
 	}
 	if late := env.Now().Sub(before) - 26*time.Hour; late < 0 || late > time.Second {
-		t.Errorf("the timer was %v late", late)
+		t.Errorf("timer: got delay %v", late)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestWait_contextIsCancelled_returnsItsError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := env.Client().Wait(ctx, id); !errors.Is(err, context.Canceled) {
-		t.Errorf("a wait whose context has ended: %v", err)
+		t.Errorf("Wait with a cancelled context: got error %v", err)
 	}
 }
 

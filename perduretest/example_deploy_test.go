@@ -33,7 +33,7 @@ func ExampleEnv_Deploy() { //nolint:testableexamples // it needs a test: TestExa
 	}
 }
 
-// This example checks that the instance completes, regardless of the call at which a process dies.
+// This example checks that the instance completes, regardless of the call at which a process crashes.
 func ExampleCrashAtEveryCall() { //nolint:testableexamples // it needs a test: TestExamples_eachExample_passes has one
 	t := exampleT // in your test, its *testing.T
 
@@ -45,7 +45,7 @@ func ExampleCrashAtEveryCall() { //nolint:testableexamples // it needs a test: T
 			t.Fatal(err)
 		}
 		if status, err := env.Client().Wait(t.Context(), id); err != nil || status.Status != client.StatusCompleted {
-			t.Errorf("%s, %v", status.Status, err)
+			t.Errorf("got %s, error %v", status.Status, err)
 		}
 		return env
 	})

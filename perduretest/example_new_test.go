@@ -33,7 +33,7 @@ func ExampleNew() {
 	env.Advance(71 * time.Hour)
 	status, err := env.Client().Status(t.Context(), id)
 	if err != nil || status.Status != client.StatusRunning {
-		t.Errorf("an hour before: %s, %v", status.Status, err)
+		t.Errorf("an hour before: got %s, error %v", status.Status, err)
 	}
 	env.Advance(time.Hour)
 	status, err = env.Client().Status(t.Context(), id)

@@ -38,11 +38,11 @@ func wantWithin(t *testing.T, timeout time.Duration, body func(t *testing.T), te
 	b, err := cmd.CombinedOutput()
 	out := string(b)
 	if err == nil {
-		t.Errorf("it passes:\n%s", out)
+		t.Errorf("got a passing test:\n%s", out)
 	}
 	for _, text := range texts {
 		if !strings.Contains(out, text) {
-			t.Errorf("it does not say %q:\n%s", text, out)
+			t.Errorf("want %q in output:\n%s", text, out)
 		}
 	}
 	return out

@@ -199,7 +199,7 @@ func TestExpect_hang_leavesTheInstanceBlocked(t *testing.T) {
 	id := start(t, env, "faulty", nil)
 	env.Advance(time.Hour)
 	if s, err := env.Client().Status(t.Context(), id); err != nil || s.Status != client.StatusBlocked {
-		t.Errorf("got %v, %v", s.Status, err)
+		t.Errorf("got status %v, error %v", s.Status, err)
 	}
 }
 

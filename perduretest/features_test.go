@@ -70,7 +70,7 @@ func TestRaiseEvent_sentEarlyOrTwice_isReceivedOnce(t *testing.T) {
 			env.RunUntilIdle()
 			s, err := env.Client().Status(t.Context(), id)
 			if err != nil || s.Status != client.StatusRunning || string(s.CustomStatus) != `{"words":1}` {
-				t.Fatalf("after one event, twice: %s, custom status %s, %v", s.Status, s.CustomStatus, err)
+				t.Fatalf("after a repeated event: got %s, custom status %s, %v", s.Status, s.CustomStatus, err)
 			}
 			raise(t, env, id, "word", "late")
 			s, err = env.Client().Wait(t.Context(), id)
@@ -79,7 +79,7 @@ func TestRaiseEvent_sentEarlyOrTwice_isReceivedOnce(t *testing.T) {
 			}
 			if got, err := client.Result[[]string](s); err != nil || !slices.Equal(got, []string{"early", "late"}) ||
 				string(s.CustomStatus) != `{"words":2}` {
-				t.Errorf("got %q, custom status %s, %v", got, s.CustomStatus, err)
+				t.Errorf("got %q, custom status %s, error %v", got, s.CustomStatus, err)
 			}
 		})
 	}
@@ -98,14 +98,14 @@ func TestSelect_eventAndTimer_firstOneWins(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := client.Result[string](s); err != nil || got != want {
-			t.Errorf("got %q, %v; want %q", got, err, want)
+			t.Errorf("got %q, error %v; want %q", got, err, want)
 		}
 	}
 	if err := env.Client().RaiseEvent(t.Context(), in, "approved", "again"); !errors.Is(err, client.ErrEnded) {
-		t.Errorf("an event for an instance that is over: %v", err)
+		t.Errorf("event for an ended instance: got error %v", err)
 	}
 	if err := env.Client().RaiseEvent(t.Context(), "nobody", "approved", nil); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("an event for nobody: %v", err)
+		t.Errorf("event for an unknown instance: got error %v", err)
 	}
 }
 
@@ -126,10 +126,10 @@ func TestTerminate_runningInstance_runsNoCode(t *testing.T) {
 	}
 	s, err := env.Client().Wait(t.Context(), id)
 	if err != nil || s.Status != client.StatusTerminated || s.Failure == nil || s.Failure.Message != "enough" || ran {
-		t.Errorf("%s, %+v, %v; code ran: %v", s.Status, s.Failure, err, ran)
+		t.Errorf("got %s, %+v, error %v; code ran: %v", s.Status, s.Failure, err, ran)
 	}
 	if err := env.Client().Terminate(t.Context(), id, ""); !errors.Is(err, client.ErrEnded) {
-		t.Errorf("terminated twice: %v", err)
+		t.Errorf("second terminate: got error %v", err)
 	}
 }
 
@@ -160,11 +160,11 @@ func TestRetry_failedAttempts_needNoTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := client.Result[int](s); err != nil || n != 3 || !slices.Equal(attempts, []int{1, 2, 3}) {
-		t.Errorf("result %d, %v, attempts %v", n, err, attempts)
+		t.Errorf("got result %d, error %v, attempts %v", n, err, attempts)
 	}
 	// 10 minutes, then 30 minutes, which is longer than a queue can delay a message.
 	if took := env.Now().Sub(began); took < 40*time.Minute || took > 40*time.Minute+2*time.Second {
-		t.Errorf("took %v, want 40 minutes", took)
+		t.Errorf("got duration %v, want 40 minutes", took)
 	}
 	turns := 0
 	for e, err := range env.Client().History(t.Context(), good) {
@@ -176,14 +176,14 @@ func TestRetry_failedAttempts_needNoTurn(t *testing.T) {
 		}
 	}
 	if turns != 2 {
-		t.Errorf("%d turns, want 2", turns)
+		t.Errorf("got %d turns, want 2", turns)
 	}
 	bad := start(t, env, "tries", 9)
 	if s, err := env.Client().Wait(t.Context(), bad); err != nil || s.Status != client.StatusFailed {
-		t.Errorf("after the last attempt: %s, %v", s.Status, err)
+		t.Errorf("after the last attempt: got %s, error %v", s.Status, err)
 	}
 	if len(attempts) != 3+4 {
-		t.Errorf("%d attempts, want 4 more", len(attempts)-3)
+		t.Errorf("got %d attempts, want 4 more", len(attempts)-3)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestGo_threeBranches_endInOrderAndSideEffectRunsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := client.Result[[]int](s); err != nil || !slices.Equal(got, []int{2, 1, 0, 41}) || calls != 1 {
-		t.Errorf("got %v, %v; the side effect ran %d times", got, err, calls)
+		t.Errorf("got %v, error %v; the side effect ran %d times", got, err, calls)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestCancelAndPurge_runningInstance_isCancelledThenPurged(t *testing.T) {
 	id := start(t, env, "watch", 1)
 	env.Advance(time.Minute)
 	if err := env.Client().Purge(t.Context(), id); !errors.Is(err, client.ErrNotEnded) {
-		t.Errorf("purged while it runs: %v", err)
+		t.Errorf("purge of a running instance: got error %v", err)
 	}
 	if err := env.Client().Cancel(t.Context(), id, "enough"); err != nil {
 		t.Fatal(err)
@@ -242,12 +242,12 @@ func TestCancelAndPurge_runningInstance_isCancelledThenPurged(t *testing.T) {
 	env.Advance(time.Minute)
 	found, err := client.Collect(env.Client().Cancellations(t.Context(), id, ""))
 	if err != nil || len(found) != 2 || found[1].End != client.OutcomeStopped || found[1].SeenAt.IsZero() {
-		t.Errorf("%+v, %v", found, err)
+		t.Errorf("got %+v, error %v", found, err)
 	}
 	if err := env.Client().Purge(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := env.Client().Status(t.Context(), id); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("after the purge: %v", err)
+		t.Errorf("after the purge: got error %v", err)
 	}
 }

@@ -57,7 +57,7 @@ func TestCompareGolden_onlyIDsDiffer_passesAndKeepsTheFile(t *testing.T) {
 	}
 	golden(t, rounds("count", 1), file)
 	if again, err := os.ReadFile(file); err != nil || string(again) != string(written) {
-		t.Errorf("it is written anew though nothing but ids differs: %v", err)
+		t.Errorf("the golden file was rewritten although only IDs differ: error %v", err)
 	}
 	t.Setenv("PERDURE_UPDATE", "")
 	golden(t, rounds("count", 1), file)
@@ -76,8 +76,8 @@ func TestCompareGolden_differentHistoryOrNoFile_failsTheTest(t *testing.T) {
 			rounds("sum", 1), "testdata/rounds.json",
 			[]string{`"name":"count"`, `"name":"sum"`, "would be blocked", "PERDURE_UPDATE=1"},
 		},
-		"a timer more": {rounds("count", 2), "testdata/rounds.json", []string{"would be blocked"}},
-		"no file": {
+		"additional timer": {rounds("count", 2), "testdata/rounds.json", []string{"would be blocked"}},
+		"missing file": {
 			rounds("count", 1), "testdata/none.json",
 			[]string{"golden history testdata/none.json does not exist", "PERDURE_UPDATE=1"},
 		},

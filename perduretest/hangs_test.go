@@ -279,7 +279,7 @@ func TestWait_endlessLoop_failsTheTest(t *testing.T) {
 			}), c.says...)
 			for _, text := range []string{"dynamo/commit.go", "code hangs", "after the test"} {
 				if strings.Contains(out, text) {
-					t.Errorf("it says %q:\n%s", text, out)
+					t.Errorf("got %q in output:\n%s", text, out)
 				}
 			}
 		})
@@ -341,11 +341,11 @@ func TestWait_hundredYearsOfVirtualTime_returnsIdleError(t *testing.T) {
 	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok ||
 		!strings.Contains(idle.LoopDiagnosis, "is still active after") ||
 		!strings.Contains(idle.LoopDiagnosis, "days of virtual time") {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if _, err := env.Client().Wait(t.Context(),
 		start(t, env, "counts", count{To: 1, Every: 60 * 365 * 24 * time.Hour})); err != nil {
-		t.Errorf("one timer that is far away: %v", err)
+		t.Errorf("timer far in the future: got error %v", err)
 	}
 }
 
@@ -401,7 +401,7 @@ func TestHangTimeout_longInstanceMakesProgress_completes(t *testing.T) {
 			id := start(t, env, "counts", count{To: to, Slow: true})
 			wait(t, env, id)
 			if s, err := env.Client().Status(t.Context(), id); err != nil || string(s.Output) != strconv.Itoa(to) {
-				t.Errorf("%s, output %s, %v", s.Status, s.Output, err)
+				t.Errorf("got %s, output %s, error %v", s.Status, s.Output, err)
 			}
 		})
 	}
@@ -427,6 +427,6 @@ func TestHangTimeout_retriesUntilAfterFunc_completes(t *testing.T) {
 	id := start(t, env, "tries", nil)
 	env.AfterFunc(1500*time.Hour, func() { open.Store(true) })
 	if s, err := env.Client().Wait(t.Context(), id); err != nil || string(s.Output) != "7" {
-		t.Errorf("output %s, %v", s.Output, err)
+		t.Errorf("got output %s, error %v", s.Output, err)
 	}
 }

@@ -62,7 +62,7 @@ func TestHeartbeatTimeout_attemptHangs_nextAttemptContinuesFromDetails(t *testin
 	// Two rows, the heartbeat timeout in the third, the retry interval, and three rows.
 	took := env.Now().Sub(began)
 	if n, err := client.Result[int](s); err != nil || n != 3 || took < 66*time.Minute || took > 67*time.Minute {
-		t.Errorf("%d rows after %v, %v", n, took, err)
+		t.Errorf("got %d rows after %v, error %v", n, took, err)
 	}
 }
 
@@ -76,9 +76,9 @@ func TestScheduleToCloseTimeout_attemptHangs_failsWithTimeoutError(t *testing.T)
 	}
 	_, err = client.Result[int](s)
 	if took := env.Now().Sub(began); took < time.Hour || took > time.Hour+time.Second {
-		t.Errorf("after %v", took)
+		t.Errorf("got end after %v", took)
 	}
 	if e, ok := errors.AsType[*perdure.TimeoutError](err); !ok || !strings.Contains(e.Message, "schedule-to-close") {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("got error %v", err)
 	}
 }

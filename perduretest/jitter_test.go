@@ -43,7 +43,7 @@ func TestWithJitter_setOrNot_retryIntervalVariesOrIsExact(t *testing.T) {
 				t.Fatal(err)
 			}
 			if waited := triedAgainAt.Sub(failedAt); waited < tt.least || waited > tt.most {
-				t.Errorf("it was tried again after %v, want %v to %v", waited, tt.least, tt.most)
+				t.Errorf("retry: got delay %v, want %v to %v", waited, tt.least, tt.most)
 			}
 		})
 	}

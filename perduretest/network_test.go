@@ -89,14 +89,14 @@ func TestWithNetwork_callsOnSeveralDays_reuseTheConnection(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 			if days := env.Now().Sub(began); days < 72*time.Hour || days > 72*time.Hour+10*time.Second {
-				t.Errorf("it took %v", days)
+				t.Errorf("got duration %v", days)
 			}
 			if n := connections.Load(); n != 1 {
-				t.Errorf("%d connections", n)
+				t.Errorf("got %d connections, want 1", n)
 			}
 			if calls := env.Calls("ask"); len(calls) != 3 || calls[0].Duration != 0 ||
 				string(calls[2].Output) != `"sunny"` {
-				t.Errorf("%+v", calls)
+				t.Errorf("got %+v", calls)
 			}
 		})
 	}
@@ -262,6 +262,6 @@ func TestDrive_activityRunsCalls_runsOnBubbleGoroutine(t *testing.T) {
 	close(over)
 	<-ended
 	if n := taken.Load(); driven != 100 || n != 0 {
-		t.Errorf("%d were done, %d of them by an activity", driven, n)
+		t.Errorf("got %d calls, %d of them by an activity", driven, n)
 	}
 }

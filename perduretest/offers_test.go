@@ -19,7 +19,7 @@ func sourceOf(t *testing.T, folder string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%s has no files: %v", folder, err)
+		t.Fatalf("no files in %s: %v", folder, err)
 	}
 	var all strings.Builder
 	for _, file := range files {
@@ -48,20 +48,20 @@ func TestClientAdapter_optionalInterfaces_areImplemented(t *testing.T) {
 	}
 	source := sourceOf(t, "../client") + sourceOf(t, "../admin") + sourceOf(t, "../internal/clientcall")
 	if strings.Contains(source, "hub.(") {
-		t.Error("the client asks a hub what it is, and not what it stands before: use unwrap.As")
+		t.Error("the client uses a type assertion on a hub; use unwrap.As")
 	}
 	found := map[string]bool{}
 	for _, m := range regexp.MustCompile(`unwrap\.As\[([\w.]+)\]\(`).FindAllStringSubmatch(source, -1) {
 		found[m[1]] = true
 		switch offer, known := offers[m[1]]; {
 		case !known:
-			t.Errorf("a hub may be a %s, which this test does not know", m[1])
+			t.Errorf("unknown interface %s of a hub; add it to this test", m[1])
 		case offer != nil && !perduretest.BubbleType.Implements(offer):
-			t.Errorf("the hub of an Env is no %s", m[1])
+			t.Errorf("the hub of an Env does not implement %s", m[1])
 		}
 	}
 	if len(found) != len(offers) {
-		t.Errorf("found %v", found)
+		t.Errorf("got interfaces %v", found)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestClientAdapter_methodsOfBackends_areOverridden(t *testing.T) {
 	for _, backend := range []reflect.Type{reflect.TypeFor[client.Backend](), reflect.TypeFor[admin.Backend]()} {
 		for m := range backend.Methods() {
 			if !own[m.Name] {
-				t.Errorf("%s is called outside of virtual time", m.Name)
+				t.Errorf("method %s is missing; its calls run outside of virtual time", m.Name)
 			}
 		}
 	}

@@ -75,11 +75,11 @@ func TestNew_loggerAndInterceptors_receiveLogsAndCalls(t *testing.T) {
 	}
 	if want := []string{"Start of greets", "turn of greets", "run of greet", "turn of greets"}; !slices.Equal(seen,
 		want) {
-		t.Errorf("interceptors see %q, want %q", seen, want)
+		t.Errorf("interceptors: got %q, want %q", seen, want)
 	}
 	if n := strings.Count(logged.all.String(), `msg="somebody comes"`); n != 1 ||
 		!strings.Contains(logged.all.String(), "name=Ada") {
-		t.Errorf("the code's line is there %d times:\n%s", n, logged.all.String())
+		t.Errorf("got the log line of the code %d times:\n%s", n, logged.all.String())
 	}
 }
 
@@ -102,7 +102,7 @@ func (c reversed) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte
 func TestWithReplayCodecs_encodedHistory_isDecoded(t *testing.T) {
 	t.Parallel()
 	d, err := history.NewDocument("i", "greets", history.DocumentExecution{
-		ExecutionID: "01", Number: 1, Events: sealedHistory(t),
+		ExecutionID: "01", Number: 1, Events: encodedHistory(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -115,12 +115,12 @@ func TestWithReplayCodecs_encodedHistory_isDecoded(t *testing.T) {
 	without := &recorder{TB: t}
 	if perduretest.Replay(without, greeter(), doc); len(without.failed) != 1 ||
 		!strings.Contains(without.failed[0], "reversed") {
-		t.Errorf("without it the test is told %q", without.failed)
+		t.Errorf("without the option: got failures %q", without.failed)
 	}
 }
 
-// sealedHistory returns a history of greets with encoded payloads.
-func sealedHistory(t *testing.T) []history.Event {
+// encodedHistory returns a history of greets with encoded payloads.
+func encodedHistory(t *testing.T) []history.Event {
 	t.Helper()
 	sealed := func(doc string) history.Payload {
 		data, err := reversed{}.Encode(t.Context(), perdure.PayloadInfo{}, []byte(doc))

@@ -57,7 +57,7 @@ func TestEnv_workEndsAtTheSameTime_orderIsReproducible(t *testing.T) {
 				first = string(s.Output)
 			}
 			if string(s.Output) != first {
-				t.Fatalf("run %d: %s, and %s in the first", n, s.Output, first)
+				t.Fatalf("run %d: got %s, want %s of the first run", n, s.Output, first)
 			}
 		})
 		if t.Failed() {

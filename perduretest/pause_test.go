@@ -29,13 +29,13 @@ func TestPause_waitForPausedInstance_reportsThePause(t *testing.T) {
 	_, err := env.Client().Wait(t.Context(), id)
 	if err == nil || !strings.Contains(err.Error(), `Client.Resume: paused since`) ||
 		!strings.Contains(err.Error(), "to look at it") {
-		t.Errorf("a wait that cannot end: %v", err)
+		t.Errorf("Wait on a paused instance: got error %v", err)
 	}
 	if err := env.Client().Resume(t.Context(), id, ""); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted ||
 		string(s.Output) != "7" {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("got %+v, error %v", s, err)
 	}
 }

@@ -35,7 +35,7 @@ func TestPending_allKindsOfItems_haveExactTimes(t *testing.T) {
 	env.Advance(5 * time.Minute)
 	p, err := env.Client().Pending(t.Context(), id, "", 0)
 	if err != nil || p.Total != 5 || p.ReadAt.Sub(began) != 5*time.Minute {
-		t.Fatalf("%+v, %v", p, err)
+		t.Fatalf("got %+v, error %v", p, err)
 	}
 	var got []string
 	for _, x := range p.Items {
@@ -54,6 +54,6 @@ func TestPending_allKindsOfItems_haveExactTimes(t *testing.T) {
 	const want = "activity count beat 5m0s ago, activity nobody unknown to test, timer patience in 1h55m0s, " +
 		"external_event go, sub_orchestration waits-toochild"
 	if text := strings.Join(got, ", "); text != want {
-		t.Errorf("%s\nwant\n%s", text, want)
+		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 }

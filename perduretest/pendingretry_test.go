@@ -27,14 +27,14 @@ func TestPending_activityIsRetried_showsNextAttemptAndError(t *testing.T) {
 	env.Advance(4 * time.Minute) // attempts at 0, 1 and 3 minutes; the fourth is due at 7
 	p, err := env.Client().Pending(t.Context(), id, "", 0)
 	if err != nil || p.Total != 1 {
-		t.Fatalf("%+v, %v", p, err)
+		t.Fatalf("got %+v, error %v", p, err)
 	}
 	x := p.Items[0]
 	if x.Name != "charge" || x.Attempt != 4 || x.LastError == nil || x.LastError.Message != "the bank does not answer" {
-		t.Errorf("%+v", x)
+		t.Errorf("got %+v", x)
 	}
 	if failed, next := x.FailedAt.Sub(began),
 		x.NextAttemptAt.Sub(began); failed != 3*time.Minute || next != 7*time.Minute {
-		t.Errorf("failed after %v, next try after %v", failed, next)
+		t.Errorf("got failure after %v, next attempt after %v", failed, next)
 	}
 }

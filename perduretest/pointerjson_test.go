@@ -81,7 +81,7 @@ func TestPayload_marshalJSONHasPointerReceiver_isUsed(t *testing.T) {
 	} {
 		want := map[string]string{"bid": `{"cents":11}`, "ask": `{"Price":{"cents":11}}`}[call]
 		if result, err := send(t.Context(), id, call, price{10}); err != nil || string(result) != want {
-			t.Errorf("%s: %s, %v, want %s", call, result, err, want)
+			t.Errorf("%s: got %s, error %v, want %s", call, result, err, want)
 		}
 	}
 	if err := c.RaiseEvent(t.Context(), id, "paid", price{3}); err != nil {
@@ -97,9 +97,9 @@ func TestPayload_marshalJSONHasPointerReceiver_isUsed(t *testing.T) {
 		"child": {8},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, %v, want %v", got, err, want)
+		t.Errorf("got %v, error %v, want %v", got, err, want)
 	}
 	if string(status.CustomStatus) != `{"cents":9}` {
-		t.Errorf("custom status %s", status.CustomStatus)
+		t.Errorf("got custom status %s", status.CustomStatus)
 	}
 }

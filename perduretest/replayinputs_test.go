@@ -59,9 +59,9 @@ func TestReplay_inputsDiffer_failsUnlessAllowed(t *testing.T) {
 	perduretest.Replay(lenient, r, doc, perduretest.AllowInputChanges())
 	if len(strict.failed) != 1 || !strings.Contains(strict.failed[0], want) ||
 		!strings.Contains(strict.failed[0], "AllowInputChanges") {
-		t.Errorf("the test is told %q", strict.failed)
+		t.Errorf("got failures %q", strict.failed)
 	}
 	if len(lenient.failed) != 0 || len(lenient.logged) != 1 || !strings.Contains(lenient.logged[0], want) {
-		t.Errorf("where it is meant, the test is told %q, and %q is logged", lenient.failed, lenient.logged)
+		t.Errorf("lenient: got failures %q, log %q", lenient.failed, lenient.logged)
 	}
 }

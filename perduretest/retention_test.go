@@ -38,7 +38,7 @@ func wantThere(t *testing.T, env *perduretest.Env, want bool, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		if got := statusOf(t, env, id) != ""; got != want {
-			t.Errorf("at %v instance %q is there: %t", env.Now(), id, got)
+			t.Errorf("at %v: instance %q exists: got %t", env.Now(), id, got)
 		}
 	}
 }
@@ -72,11 +72,11 @@ func TestRetention_fallsDue_deletesTheInstance(t *testing.T) {
 			wantThere(t, env, true, others...)
 			for n, err := range env.Admin().SweepPayloads(t.Context()) {
 				if n > 0 || err != nil {
-					t.Errorf("the retention left %d payloads in the bucket, %v", n, err)
+					t.Errorf("payloads after the retention: got %d, error %v", n, err)
 				}
 			}
 			if _, err := env.Client().Start(t.Context(), "three-days", "again", client.WithInstanceID(id)); err != nil {
-				t.Errorf("the ID is not free: %v", err)
+				t.Errorf("reuse of the ID: got error %v", err)
 			}
 		})
 	}
@@ -109,11 +109,11 @@ func TestRetention_eternalOrchestration_erasesPastExecutions(t *testing.T) {
 	}
 	env.Advance(20 * aDay)
 	if n := count(); n < 20 {
-		t.Errorf("%d executions after 20 days", n)
+		t.Errorf("got %d executions after 20 days", n)
 	}
 	env.Advance(180 * aDay)
 	if n := count(); n < 30 || n > 35 {
-		t.Errorf("%d executions after 200 days", n)
+		t.Errorf("got %d executions after 200 days", n)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestRetention_waitForAnotherInstance_isIdleAtOnce(t *testing.T) {
 	before := env.Now()
 	_, err := env.Client().Wait(t.Context(), start(t, env, "waits", nil))
 	if _, idle := errors.AsType[*perduretest.IdleError](err); !idle || env.Now() != before {
-		t.Errorf("at %v, %v", env.Now(), err)
+		t.Errorf("at %v: got error %v", env.Now(), err)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestAdvance_idleForAYear_takesUnderASecond(t *testing.T) {
 	began := time.Now()
 	env.Advance(365 * aDay)
 	if took := time.Since(began); took > time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("got duration %v", took)
 	} else {
 		t.Log("a year took", took)
 	}

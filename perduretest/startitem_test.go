@@ -72,7 +72,7 @@ func ExampleTableClient() { //nolint:testableexamples // it needs a test: TestEx
 
 	status, err := env.Client().Wait(t.Context(), saved(t, tables, "order-7"))
 	if err != nil || status.Status != client.StatusCompleted {
-		t.Errorf("%s, %v", status.Status, err)
+		t.Errorf("got %s, error %v", status.Status, err)
 	}
 }
 
@@ -89,16 +89,16 @@ func TestPrepareStart_repeatedIdempotencyKey_startsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := save(t.Context(), hub, tables, "o-1"); !errors.Is(err, client.ErrAlreadyStarted) {
-		t.Errorf("prepared again: %v", err)
+		t.Errorf("second start: got error %v", err)
 	}
 	_, err = tables.TransactWriteItems(t.Context(),
 		&dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(late)})
 	if err := late.StartError(err); !errors.Is(err, client.ErrAlreadyStarted) {
-		t.Errorf("prepared before, and committed late: %v", err)
+		t.Errorf("late commit: got error %v", err)
 	}
 }
 
-// If the process dies before Wake, the sweeper starts the instance. If the transaction fails, there is no instance.
+// If the process crashes before Wake, the sweeper starts the instance. If the transaction fails, there is no instance.
 func TestPrepareStart_transactionCommitsOrFails_startsOnlyIfCommitted(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
@@ -108,7 +108,7 @@ func TestPrepareStart_transactionCommitsOrFails_startsOnlyIfCommitted(t *testing
 		t.Fatal(err)
 	}
 	if _, err := env.Client().Wait(t.Context(), start.InstanceID()); err == nil {
-		t.Error("it began by itself")
+		t.Error("the instance started without the sweeper")
 	}
 	env.Advance(5 * time.Minute)
 	perduretest.RunSweeper(env)
@@ -118,11 +118,11 @@ func TestPrepareStart_transactionCommitsOrFails_startsOnlyIfCommitted(t *testing
 
 	env.Outage(perduretest.DynamoDB, time.Hour)
 	if _, err := save(t.Context(), env.Client(), tables, "o-2"); err == nil {
-		t.Error("an order is saved without its table")
+		t.Error("save without the table: got no error")
 	}
 	env.Advance(2 * time.Hour)
 	if got := saved(t, tables, "o-2"); got != "" {
-		t.Errorf("the order that failed has instance %q", got)
+		t.Errorf("failed order: got instance %q", got)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestPrepareStart_calledByAnActivity_startsTheInstance(t *testing.T) {
 			tables = perduretest.TableClient(env)
 			id := result(t, env, start(t, env, "saves", "o-1"))
 			if got := result(t, env, id); got != "slept" || saved(t, tables, "o-1") != id {
-				t.Errorf("got %q of %q, saved %q", got, id, saved(t, tables, "o-1"))
+				t.Errorf("got %q of %q, saved ID %q", got, id, saved(t, tables, "o-1"))
 			}
 		})
 	}
@@ -168,12 +168,12 @@ func TestWait_preparedStartWithoutWake_suggestsRunSweeper(t *testing.T) {
 	_, err = env.Client().Wait(t.Context(), start.InstanceID())
 	idle, ok := errors.AsType[*perduretest.IdleError](err)
 	if !ok || len(idle.WaitingFor) != 1 || !strings.Contains(idle.WaitingFor[0], "perduretest.RunSweeper") {
-		t.Errorf("it waits for %v", err)
+		t.Errorf("got error %v", err)
 	}
 	env.Advance(5 * time.Minute)
 	perduretest.RunSweeper(env)
 	if s, err := env.Client().Wait(t.Context(), start.InstanceID()); err != nil || s.Status != client.StatusCompleted {
-		t.Errorf("%s, %v", s.Status, err)
+		t.Errorf("got %s, error %v", s.Status, err)
 	}
 }
 

@@ -61,7 +61,7 @@ func TestStub_failsReturnsAndTakes_areRecordedAsCalls(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if got := result(t, env, start(t, env, "order", 100)); got != "bag for 1" {
-		t.Errorf("the second: %q", got)
+		t.Errorf("second order: got %q", got)
 	}
 
 	var lines []string
@@ -82,9 +82,9 @@ func TestStub_failsReturnsAndTakes_areRecordedAsCalls(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
 	if calls := env.Calls("charge"); len(calls) != 4 {
-		t.Errorf("%d calls of charge", len(calls))
+		t.Errorf("got %d calls of charge", len(calls))
 	} else if p, err := perduretest.CallInput[payment](calls[3]); err != nil || p.Cents != 100 {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, error %v", p, err)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestStub_nonRetryableError_failsTheInstanceWithoutRetry(t *testing.T) {
 	s, err := env.Client().Wait(t.Context(), start(t, env, "order", 5))
 	if err != nil || s.Status != client.StatusFailed || !strings.Contains(s.Failure.Message, "stolen card") ||
 		len(env.Calls("charge")) != 1 {
-		t.Errorf("%s, %+v, %v, %d calls", s.Status, s.Failure, err, len(env.Calls("charge")))
+		t.Errorf("got %s, %+v, error %v, %d calls", s.Status, s.Failure, err, len(env.Calls("charge")))
 	}
 }
 
@@ -132,7 +132,7 @@ func TestStub_cancelledDuringTakes_endsWithTheCause(t *testing.T) {
 	env.Advance(time.Minute)
 	if calls := env.Calls(); len(calls) != 1 || calls[0].Running || calls[0].Duration < time.Minute ||
 		calls[0].Duration > 2*time.Minute || calls[0].Error != "timeout" {
-		t.Errorf("%+v", calls)
+		t.Errorf("got %+v", calls)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestCalls_activityIsRunning_isListed(t *testing.T) {
 	start(t, env, "order", 1)
 	env.Advance(20 * time.Minute)
 	if calls := env.Calls(); len(calls) != 1 || !calls[0].Running || calls[0].Duration != 20*time.Minute {
-		t.Errorf("%+v", calls)
+		t.Errorf("got %+v", calls)
 	}
 }
 
@@ -198,10 +198,10 @@ func TestStub_inlineActivity_runsInTheTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := result(t, env, id); got != "10" || len(env.Calls("quote")) != c.calls {
-			t.Errorf("it takes %v: got %s, after %+v", c.takes, got, env.Calls("quote"))
+			t.Errorf("duration %v: got %s after %+v", c.takes, got, env.Calls("quote"))
 		}
 		if e := env.History(id)[2]; !e.Inline {
-			t.Errorf("%s is not marked", e.String())
+			t.Errorf("%s: not marked as inline", e.String())
 		}
 	}
 }
@@ -218,7 +218,7 @@ func TestStub_neverCalled_isLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if env.Now().Hour() > 0 {
-			t.Error("it took an hour")
+			t.Error("got an advanced clock")
 		}
 	},
 		`perduretest: stub of activity "npa" was never called, and the activity is not registered; the registry has "nap"`)

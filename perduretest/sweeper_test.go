@@ -28,7 +28,7 @@ func TestOutage_longerThanAMessageIsRetried_instanceContinues(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if late := env.Now().Sub(after); late > 4*time.Minute {
-		t.Errorf("it went on %v after the outage", late)
+		t.Errorf("recovery: got %v after the outage", late)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestOutage_unregisteredActivity_isIdleInTheEnd(t *testing.T) {
 	_, err := env.Client().Wait(t.Context(), id)
 	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || idle.LoopDiagnosis != "" ||
 		!strings.Contains(err.Error(), "which is not registered") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -53,11 +53,11 @@ func TestStart_messageIsNotSent_startsWithinMinutes(t *testing.T) {
 	env := perduretest.New(t, registry())
 	env.Outage(perduretest.SQS, time.Minute)
 	if _, err := env.Client().Start(t.Context(), "sleep", time.Second, client.WithInstanceID("lost")); err == nil {
-		t.Fatal("a start without SQS has succeeded")
+		t.Fatal("start without SQS: got no error")
 	}
 	env.Advance(5 * time.Minute)
 	if got := statusOf(t, env, "lost"); got != client.StatusCompleted {
-		t.Errorf("after five minutes it is %q", got)
+		t.Errorf("after five minutes: got status %q", got)
 	}
 }
 
@@ -80,13 +80,13 @@ func TestPrepareStart_processDiesBeforeWake_startsWithinMinutes(t *testing.T) {
 			}
 			env.Advance(5 * time.Minute)
 			if got := statusOf(t, env, "o-1"); got != client.StatusCompleted {
-				t.Errorf("after five minutes it is %q", got)
+				t.Errorf("after five minutes: got status %q", got)
 			}
 		})
 	}
 }
 
-// An activity purges an instance with many executions, and its process dies at any call of the deletion.
+// An activity purges an instance with many executions, and its process crashes at any call of the deletion.
 func TestPurge_processDiesInIt_finishesWithinMinutes(t *testing.T) {
 	t.Parallel()
 	for n := range 12 {
@@ -113,9 +113,9 @@ func TestPurge_processDiesInIt_finishesWithinMinutes(t *testing.T) {
 			begun := statusOf(t, env, id) == client.StatusDeleting
 			env.Advance(6 * time.Minute) // the activity is redelivered after 15 minutes
 			if got := statusOf(t, env, id); begun && got != "" {
-				t.Errorf("crash at call %d: six minutes later it is %q", n+1, got)
+				t.Errorf("crash at call %d: got status %q after six minutes", n+1, got)
 			}
-			t.Logf("crash at call %d: begun %t", n+1, begun)
+			t.Logf("crash at call %d: started %t", n+1, begun)
 		})
 	}
 }

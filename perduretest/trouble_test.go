@@ -49,7 +49,7 @@ func (b *bank) registry() *perdure.Registry {
 	return r
 }
 
-// The work is completed wherever the process dies. An activity runs again if its process dies.
+// The work is completed wherever the process crashes. An activity runs again if its process crashes.
 func TestCrashAtEveryCall_processDies_workIsCompleted(t *testing.T) {
 	t.Parallel()
 	again, runs := 0, 0
@@ -63,7 +63,7 @@ func TestCrashAtEveryCall_processDies_workIsCompleted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if paid, err := client.Result[int](s); err != nil || paid != 2 {
-				t.Errorf("paid %d, %v", paid, err)
+				t.Errorf("got %d payments, error %v", paid, err)
 			}
 			runs++
 			if b.asked > 2 {
@@ -73,7 +73,7 @@ func TestCrashAtEveryCall_processDies_workIsCompleted(t *testing.T) {
 		})
 	})
 	if runs < 4 || again == 0 && !testing.Short() {
-		t.Errorf("%d runs, in %d of which an activity ran again", runs, again)
+		t.Errorf("got %d runs, in %d of them an activity ran again", runs, again)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestOutage_hasEnded_instanceCompletes(t *testing.T) {
 			env.Outage(service, time.Hour)
 			if _, err := env.Client().Start(t.Context(), "subscribe", 1,
 				client.WithInstanceID("x")); service == perduretest.DynamoDB && err == nil {
-				t.Error("an instance is started without its table")
+				t.Error("start without the table: got no error")
 			}
 			began := env.Now()
 			env.Advance(30 * time.Minute)
@@ -110,7 +110,7 @@ func TestOutage_hasEnded_instanceCompletes(t *testing.T) {
 				s, err = env.Client().Wait(t.Context(), id)
 			}
 			if err != nil || s.Status != client.StatusCompleted {
-				t.Errorf("%s, %v", s.Status, err)
+				t.Errorf("got %s, error %v", s.Status, err)
 			}
 		})
 	}
@@ -129,7 +129,7 @@ func TestOutage_listsAndPayloads_failUntilItEnds(t *testing.T) {
 	env := perduretest.New(t, r, perduretest.WithLargePayloads())
 	env.Outage(perduretest.DynamoDB, time.Hour)
 	if _, err := client.Collect(env.Client().Schedules().List(t.Context())); err == nil {
-		t.Error("the schedules are listed without the table")
+		t.Error("list of schedules without the table: got no error")
 	}
 	env.Advance(time.Hour)
 
@@ -137,7 +137,7 @@ func TestOutage_listsAndPayloads_failUntilItEnds(t *testing.T) {
 	env.Outage(perduretest.S3, time.Hour)
 	env.Advance(50 * time.Minute)
 	if s, err := env.Client().Status(t.Context(), id); err != nil || s.Status != client.StatusRunning {
-		t.Errorf("without its bucket: %s, %v", s.Status, err)
+		t.Errorf("without the bucket: got %s, error %v", s.Status, err)
 	}
 	if got := result(t, env, id); len(got) != 1<<20 {
 		t.Errorf("got %d bytes", len(got))
@@ -180,7 +180,7 @@ func TestDeploy_incompatibleThenCompatibleCode_blocksThenContinues(t *testing.T)
 	idle, ok := errors.AsType[*perduretest.IdleError](err)
 	if !ok || idle.Status != client.StatusBlocked || idle.Diagnosis == nil ||
 		!strings.Contains(idle.Diagnosis.Message, "nondeterminism") {
-		t.Fatalf("it is not blocked: %v", err)
+		t.Fatalf("want an IdleError for a blocked instance: %v", err)
 	}
 
 	env.Deploy(approved("elsewhere"))
@@ -192,7 +192,7 @@ func TestDeploy_incompatibleThenCompatibleCode_blocksThenContinues(t *testing.T)
 		names = append(names, c.Activity)
 	}
 	if !slices.Equal(names, []string{"elsewhere"}) {
-		t.Errorf("called %v", names)
+		t.Errorf("got calls %v", names)
 	}
 }
 

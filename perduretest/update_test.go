@@ -36,13 +36,13 @@ func TestUpdate_handlerSleeps_advancesTheClock(t *testing.T) {
 	}
 	began := env.Now()
 	if got, err := env.Client().Update(t.Context(), id, "after", 48*time.Hour); err != nil || string(got) != `"done"` {
-		t.Errorf("answered %s, %v", got, err)
+		t.Errorf("got %s, error %v", got, err)
 	}
 	if d := env.Now().Sub(began); d < 48*time.Hour || d > 49*time.Hour {
-		t.Errorf("%v have passed", d)
+		t.Errorf("got duration %v", d)
 	}
 	_, err = env.Client().Update(t.Context(), id, "after", time.Duration(0), client.WithUpdateID("u-1"))
 	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || idle.InstanceID != id {
-		t.Errorf("of what never ends it is told %v", err)
+		t.Errorf("endless update: got error %v", err)
 	}
 }

@@ -59,7 +59,7 @@ func TestBackfill_repeatedWindow_startsEachTimeOnce(t *testing.T) {
 			s := h.status()
 			if overlap != schedule.OverlapAllow && s.Started != 6 || s.Skipped != 0 || len(s.Backfills) != 0 ||
 				takes > 0 && s.Failed != 0 || takes < 0 && s.Failed != 6 {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v", s)
 			}
 		})
 	}
@@ -79,7 +79,7 @@ func TestBackfill_windowInTheFuture_endsNow(t *testing.T) {
 	h.Advance(10 * time.Minute)
 	h.want("00:05 00:10 00:00 00:15 00:20", "")
 	if s := h.status(); s.Started != 5 || s.Failed != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestBackfill_timeIsDue_startsBeforeBackfill(t *testing.T) {
 		h.Advance(16 * time.Minute)
 		h.want("23:30 23:35 23:40 00:05 23:45 23:50 00:10 23:55 00:15", "")
 		if s := h.status(); s.Skipped != 0 || s.Missed != 0 {
-			t.Errorf("%s: %+v", overlap, s)
+			t.Errorf("%s: got %+v", overlap, s)
 		}
 	}
 }
@@ -118,15 +118,15 @@ func TestBackfill_longWindow_spansExecutions(t *testing.T) {
 		h.mu.Lock()
 		if len(h.began) != 1000 || h.began[0] != "07:21" ||
 			h.began[999] != "00:00" && overlap != schedule.OverlapAllow {
-			t.Errorf("%s: %d runs, %v", overlap, len(h.began), h.began[:min(3, len(h.began))])
+			t.Errorf("%s: got %d runs: %v", overlap, len(h.began), h.began[:min(3, len(h.began))])
 		}
 		h.mu.Unlock()
 		events, err := client.Collect(h.Client().History(t.Context(), schedule.InstanceID("s")))
 		if err != nil || len(events) > 300 {
-			t.Errorf("%s: %d events in the last execution, %v", overlap, len(events), err)
+			t.Errorf("%s: got %d events in the last execution, error %v", overlap, len(events), err)
 		}
 		if s := h.status(); s.Started != 1000 || s.Failed != 0 || len(s.Backfills) > 0 {
-			t.Errorf("%s: %+v", overlap, s)
+			t.Errorf("%s: got %+v", overlap, s)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestDelete_duringBackfill_endsBackfill(t *testing.T) {
 	h.put(every5(time.Minute, "", ""))
 	h.backfill("-20:00", "-23:55")
 	if s := h.status(); len(s.Backfills) != 1 || !s.Backfills[0].To.Equal(clock(t, "-23:55")) || s.CurrentRun == nil {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	if err := h.Client().Schedules().Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
@@ -145,12 +145,12 @@ func TestDelete_duringBackfill_endsBackfill(t *testing.T) {
 	h.RunUntilIdle()
 	err := h.Client().Schedules().Backfill(t.Context(), "s", clock(t, "-20:00"), clock(t, "-23:55"))
 	if !errors.Is(err, client.ErrEnded) {
-		t.Errorf("of a deleted one: %v", err)
+		t.Errorf("deleted schedule: got error %v", err)
 	}
 	h.Advance(time.Hour)
 	h.want("20:00", "")
 	if s := h.status(); s.RuntimeStatus != client.StatusCompleted {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -172,12 +172,12 @@ func TestBackfill_crashAtAnyCall_startsEachTimeOnce(t *testing.T) {
 		}
 		h.mu.Unlock()
 		if len(runs) != 3 {
-			t.Errorf("began %v", runs)
+			t.Errorf("got runs %v", runs)
 		}
 		if got, err := client.Collect(
 			h.Client().List(t.Context(), client.ListQuery{Orchestration: "report"}),
 		); err != nil || len(got) != 3 {
-			t.Errorf("%d runs, %v", len(got), err)
+			t.Errorf("got %d runs, error %v", len(got), err)
 		}
 		return h.Env
 	})
@@ -195,25 +195,25 @@ func TestValidateWindow_invalidWindow_isAFieldError(t *testing.T) {
 		"10,000 times": {minutely, now.Add(-10_000*time.Minute + time.Second), now, ""},
 		"more":         {minutely, now.Add(-10_001 * time.Minute), now, "from"},
 		"a million":    {minutely, now.AddDate(-2, 0, 0), now, "from"},
-		"nights of a hundred years": {
+		"nights of many years": {
 			schedule.Schedule{
 				Expression: "0 2 * * *", TimeZone: "Europe/Berlin",
 			}, time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), now, "from",
 		},
-		"no time at all": {schedule.Schedule{Expression: "0 2 * * *"}, now, now, ""},
+		"empty window": {schedule.Schedule{Expression: "0 2 * * *"}, now, now, ""},
 		"bounded by the schedule": {
 			schedule.Schedule{Expression: "rate(1 minute)", From: now.Add(-time.Hour)}, now.AddDate(-20, 0, 0), now, "",
 		},
-		"reversed":                      {minutely, now, now.Add(-1), "to"},
-		"in the future":                 {minutely, now, now.Add(1), "to"},
-		"without a beginning":           {minutely, time.Time{}, now, "from"},
-		"without an end":                {minutely, now, time.Time{}, "to"},
-		"of a year that is not counted": {minutely, time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), now, "from"},
+		"reversed":            {minutely, now, now.Add(-1), "to"},
+		"in the future":       {minutely, now, now.Add(1), "to"},
+		"without a beginning": {minutely, time.Time{}, now, "from"},
+		"without an end":      {minutely, now, time.Time{}, "to"},
+		"before 1970":         {minutely, time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), now, "from"},
 	} {
 		err := c.s.ValidateWindow(schedule.BackfillWindow{From: c.from, To: c.to}, now)
 		field, told := errors.AsType[*provider.FieldError](err)
 		if c.field == "" && err != nil || c.field != "" && (!told || field.Field != c.field) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func TestBackfill_format_isCompatible(t *testing.T) {
 	} {
 		got, err := json.Marshal(v)
 		if err != nil || string(got) != want {
-			t.Errorf("%s, %v", got, err)
+			t.Errorf("got %s, error %v", got, err)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestRun_startsWithVersionAndInputOfSchedule(t *testing.T) {
 	for id, want := range map[string]string{"waited": "1", "beside": "1", "any": "2"} {
 		run, err := env.Client().Status(t.Context(), id+"@2000-01-01T00:05:00Z")
 		if err != nil || run.Version != want || string(run.Output) != "true" {
-			t.Errorf("%s: version %s, %s, %v", id, run.Version, run.Output, err)
+			t.Errorf("%s: got version %s, output %s, error %v", id, run.Version, run.Output, err)
 		}
 	}
 }
@@ -53,13 +53,13 @@ func TestOverlapCancel_runCleansUp_nextRunWaits(t *testing.T) {
 	})
 	h.Advance(21 * time.Minute) // the first run is cancelled at 00:10 and ends at 00:22
 	if s := h.status(); s.Started != 1 || s.CurrentRun == nil {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	h.Advance(2 * time.Minute)
 	s := h.status()
 	if s.Started != 2 || s.CurrentRun == nil || s.CurrentRun.Due.Format("15:04") != "00:20" || s.LastRun == nil ||
 		s.LastRun.Outcome != schedule.OutcomeCancelled || s.Skipped != 2 || s.Queued != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestRate_countsFromPut(t *testing.T) {
 		s.Expression, s.Input = when, []byte(input)
 		h.put(s)
 		if got := h.status().NextDue.Format("15:04"); got != want {
-			t.Errorf("%s: next at %s, want %s", when, got, want)
+			t.Errorf("%s: next time: got %s, want %s", when, got, want)
 		}
 	}
 	next("rate(10 minutes)", "1", "00:10")
@@ -109,7 +109,7 @@ func TestReplace_otherID_keepsID(t *testing.T) {
 	}
 	h.Advance(6 * time.Minute)
 	if s := h.status(); s.Schedule.ID != "s" || s.LastRun == nil || s.LastRun.InstanceID != "s@2000-01-01T00:05:00Z" {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestReplace_appliesToLaterTimesOnly(t *testing.T) {
 	h.Advance(time.Minute)
 	h.want("00:05", "")
 	if s := h.status(); s.Missed != 0 || s.Started != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestOverlap_longRun_queueIsLimited(t *testing.T) {
 		h.Advance(24*time.Hour + 90*time.Second)
 		if got := h.status(); int64(got.Queued) != want.queued || got.Skipped != want.skipped ||
 			got.Missed != want.missed {
-			t.Errorf("%s: %d wait, %+v", overlap, got.Queued, got.Counts)
+			t.Errorf("%s: got %d queued, %+v", overlap, got.Queued, got.Counts)
 		}
 	}
 }

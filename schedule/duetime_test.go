@@ -31,7 +31,7 @@ func TestDueTime_instanceIDs(t *testing.T) {
 	} {
 		due, ok := schedule.DueTime(id)
 		if ok != want || ok && !due.Equal(time.Date(2000, 1, 1, 2, 0, 0, 0, time.UTC)) {
-			t.Errorf("%s: %v, %t, want %t", id, due, ok, want)
+			t.Errorf("%s: got %v, %t, want %t", id, due, ok, want)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestSchedule_rangeEndsOnSunday_runsOnSunday(t *testing.T) {
 		if err := env.Client().Schedules().Put(t.Context(), schedule.Schedule{
 			ID: "s", Orchestration: "job", Expression: when,
 		}); err != nil {
-			t.Errorf("%s: %v", when, err)
+			t.Errorf("%s: got error %v", when, err)
 			continue
 		}
 		env.Advance(7 * 24 * time.Hour)
@@ -49,7 +49,7 @@ func TestSchedule_rangeEndsOnSunday_runsOnSunday(t *testing.T) {
 			}
 		}
 		if runs != want || sundays != 1 {
-			t.Errorf("%s: %d runs in a week, %d of them on Sunday, want %d and 1", when, runs, sundays, want)
+			t.Errorf("%s: got %d runs in a week, %d of them on Sunday, want %d and 1", when, runs, sundays, want)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestPutSchedule_wrongExpression_isAFieldError(t *testing.T) {
 		err := env.Client().Schedules().Put(t.Context(), s)
 		field, ok := errors.AsType[*provider.FieldError](err)
 		if !ok || field.Field != "when" || !strings.Contains(field.Problem, problem) {
-			t.Errorf("%s: %v, want a field error with %q", when, err, problem)
+			t.Errorf("%s: got %v, want a field error with %q", when, err, problem)
 		}
 	}
 }
@@ -105,6 +105,6 @@ func TestSchedule_storedByAnEarlierRelease_keepsRunning(t *testing.T) {
 		runs = append(runs, s.InstanceID)
 	}
 	if got, want := strings.Join(runs, " "), "s@2000-01-02T03:00:00Z s@2000-01-01T02:00:00Z"; got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

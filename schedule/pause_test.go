@@ -49,28 +49,28 @@ func TestRunNow_pausedSchedule(t *testing.T) {
 		cancelled        string
 		skipped, started int64
 	}{
-		"while none runs": {
+		"no running run": {
 			schedule.OverlapSkip, time.Second, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
 		},
-		"behind one that runs": {
+		"after the running run": {
 			schedule.OverlapSkip, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
 		},
-		"behind one that runs, queued": {
+		"queued after the running run": {
 			schedule.OverlapQueue, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
 		},
-		"kept times stay kept": {
+		"queued times stay queued": {
 			schedule.OverlapQueue, 7 * time.Minute, "12", "00:05 00:12", " 00:10", "", 0, 3,
 		},
-		"it cancels the one that runs": {
+		"cancels the running run": {
 			schedule.OverlapCancel, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "00:10 00:12", 0, 5,
 		},
-		"beside the others": {
+		"concurrent with other runs": {
 			schedule.OverlapAllow, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
 		},
-		"one that runs as it is resumed": {
+		"running at the resume": {
 			schedule.OverlapSkip, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3,
 		},
-		"and is not cancelled by the past": {
+		"not cancelled by missed times": {
 			schedule.OverlapCancel, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3,
 		},
 	} {
@@ -89,14 +89,14 @@ func TestRunNow_pausedSchedule(t *testing.T) {
 			if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Paused == nil ||
 				s.Paused.Message != "for the migration" || !s.NextDue.IsZero() ||
 				s.Paused.At.Format("15:04") != "00:11" {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v", s)
 			}
 			h.resume()
 			h.Advance(2 * time.Minute)
 			h.want(c.paused+c.resumed, c.cancelled)
 			if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Paused != nil || s.Skipped != c.skipped ||
 				s.Started != c.started || s.NextDue.Format("15:04") != "00:35" {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v", s)
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestPut_repeatedWhilePaused_catchesUpOnce(t *testing.T) {
 		}
 		h.pause()
 		if p := h.status().Paused; p == nil || !p.At.Equal(since) {
-			t.Errorf("it is paused since %v, and was since %v", p, since)
+			t.Errorf("start of the pause: got %v, want %v", p, since)
 		}
 		h.Advance(clock(t, "00:32").Sub(h.Now()))
 		h.resume()
@@ -169,13 +169,13 @@ func TestPause_holdsCommandsExceptDelete(t *testing.T) {
 	h.Advance(10 * time.Minute)
 	h.want("00:05", "")
 	if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Queued != 1 || len(s.Backfills) != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	h.resume()
 	h.Advance(time.Minute)
 	h.want("00:05 00:20 23:50 23:55", "")
 	if err := h.Client().Schedules().Resume(t.Context(), "s", ""); !errors.Is(err, client.ErrNotPaused) {
-		t.Errorf("not paused: %v", err)
+		t.Errorf("schedule is not paused: got error %v", err)
 	}
 
 	h.pause()
@@ -184,10 +184,10 @@ func TestPause_holdsCommandsExceptDelete(t *testing.T) {
 	}
 	h.Advance(2 * time.Minute)
 	if s := h.status(); s.RuntimeStatus != client.StatusCompleted {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	if err := h.Client().Schedules().Pause(t.Context(), "s", ""); !errors.Is(err, client.ErrEnded) {
-		t.Errorf("over: %v", err)
+		t.Errorf("ended schedule: got error %v", err)
 	}
 }
 
@@ -207,12 +207,12 @@ func TestPause_continueAsNew_keepsPause(t *testing.T) {
 	in, err := h.Client().Status(t.Context(), s.InstanceID)
 	if err != nil || in.ExecutionNumber < 2 || s.Started != 42 || s.Queued != 0 ||
 		s.RuntimeStatus != client.StatusPaused {
-		t.Errorf("execution %d: %+v, %v", in.ExecutionNumber, s, err)
+		t.Errorf("execution %d: got %+v, error %v", in.ExecutionNumber, s, err)
 	}
 	h.resume()
 	h.Advance(time.Minute)
 	if s := h.status(); s.Started != 43 || s.RuntimeStatus != client.StatusRunning {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestPause_noFurtherTimes_endsAfterResume(t *testing.T) {
 	h.Advance(5 * time.Minute)
 	h.want("01:00 00:05", "")
 	if s := h.status(); s.RuntimeStatus != client.StatusCompleted {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestPauseInstance_manualRun_waitsForResume(t *testing.T) {
 	h.Advance(time.Minute)
 	h.want("00:05 00:06", "")
 	if s := h.status(); s.RuntimeStatus != client.StatusRunning {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -301,12 +301,12 @@ func TestPause_crashAtAnyCall_manualRunStartsOnce(t *testing.T) {
 		if got, err := client.Collect(
 			h.Client().List(t.Context(), client.ListQuery{Orchestration: "report"}),
 		); err != nil || len(got) != 1 || len(runs) != 1 {
-			t.Errorf("began %v, %d runs, %v", runs, len(got), err)
+			t.Errorf("got runs %v, %d instances, error %v", runs, len(got), err)
 		}
 		h.resume()
 		h.Advance(2 * time.Minute)
 		if s := h.status(); s.Started < 2 || s.RuntimeStatus != client.StatusRunning {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v", s)
 		}
 		return h.Env
 	})
@@ -352,13 +352,13 @@ func TestRunNow_cancelsRun_keepsMissedTimes(t *testing.T) {
 	h.Advance(time.Minute)
 	s := h.status()
 	if s.Queued != 2 || s.CurrentRun != nil || s.Started+s.Skipped != 4 || s.Missed != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	h.resume()
 	h.Advance(2 * time.Minute)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if got := strings.Join(h.began, " "); !strings.HasSuffix(got, " 00:10 00:15") {
-		t.Errorf("began %s", got)
+		t.Errorf("got runs %s", got)
 	}
 }

@@ -32,7 +32,7 @@ func TestPauseSchedule_whileInstanceIsPaused_pausesAfterItsResume(t *testing.T) 
 	h.want("00:05", "")
 	s := h.status()
 	if s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "for the migration" {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	h.resume()
 	h.Advance(time.Minute)
@@ -54,7 +54,7 @@ func TestPauseSchedule_whileBothArePaused_replacesMessage(t *testing.T) {
 	}
 	h.RunUntilIdle()
 	if s := h.status(); s.Paused == nil || s.Paused.Message != "longer" {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestResumeSchedule_afterPausesWhileInstanceWasPaused_leavesNoPause(t *testi
 	h.RunUntilIdle()
 	h.resume()
 	if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Paused != nil {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	h.Advance(5 * time.Minute)
 	h.want("00:05 00:10", "")

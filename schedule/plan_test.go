@@ -78,7 +78,7 @@ func TestPlan_next(t *testing.T) {
 				got = append(got, due.UTC().Format("02T15:04"))
 			}
 			if g := strings.Join(got, " "); g != tt.want {
-				t.Errorf("%s, want %s", g, tt.want)
+				t.Errorf("got %s, want %s", g, tt.want)
 			}
 		})
 	}
@@ -94,10 +94,10 @@ func TestPlan_fromAndUntil_limitTimes(t *testing.T) {
 	}
 	d := p.between(noon.Add(-time.Hour), noon.Add(time.Hour))
 	if len(d.Times) != 2 || !d.Times[0].Equal(noon) || !d.Next.Equal(s.Until) {
-		t.Errorf("from the first, inclusive: %+v", d)
+		t.Errorf("From is inclusive: got %+v", d)
 	}
 	if d := p.between(noon.Add(time.Hour), noon.Add(5*time.Hour)); len(d.Times) != 1 || !d.Next.IsZero() {
-		t.Errorf("until the last, inclusive: %+v", d)
+		t.Errorf("Until is inclusive: got %+v", d)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestPlan_between_countsDroppedTimes(t *testing.T) {
 		d := p.between(began, now)
 		if len(d.Times) != MaxQueuedRuns || d.Before != 365*24*60-MaxQueuedRuns ||
 			!d.Times[MaxQueuedRuns-1].Equal(now) || !d.Next.Equal(now.Add(time.Minute)) {
-			t.Errorf("%s: %d kept, %d before, next %v", when, len(d.Times), d.Before, d.Next)
+			t.Errorf("%s: got %d times, %d earlier, next %v", when, len(d.Times), d.Before, d.Next)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestPlan_invalidSchedule_isAnError(t *testing.T) {
 	} {
 		_, err := s.plan(time.Time{})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }

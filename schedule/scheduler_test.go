@@ -37,7 +37,7 @@ func newHub(t *testing.T, opts ...perduretest.Option) *hub {
 		kind, run, _ := strings.Cut(what, " ")
 		due, ok := schedule.DueTime(run)
 		if !ok {
-			return false, perdure.NonRetryable(fmt.Errorf("%q is the id of no run", run))
+			return false, perdure.NonRetryable(fmt.Errorf("%q is not the ID of a run", run))
 		}
 		if minute := due.Format("15:04"); kind == "began" {
 			h.began = append(h.began, minute)
@@ -97,10 +97,10 @@ func (h *hub) want(began, cancelled string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if got := strings.Join(h.began, " "); got != began {
-		h.t.Errorf("began %s, want %s", got, began)
+		h.t.Errorf("started runs: got %s, want %s", got, began)
 	}
 	if got := strings.Join(h.cancelled, " "); got != cancelled {
-		h.t.Errorf("cancelled %s, want %s", got, cancelled)
+		h.t.Errorf("cancelled runs: got %s, want %s", got, cancelled)
 	}
 }
 
@@ -112,11 +112,11 @@ func TestSchedule_startsRunsAtTheirTimes(t *testing.T) {
 	first := h.status()
 	if first.RuntimeStatus != client.StatusRunning || first.NextDue.Format("15:04") != "00:05" ||
 		first.Schedule.Expression != "*/5 * * * *" || first.Schedule.Input != nil {
-		t.Errorf("%+v", first)
+		t.Errorf("got %+v", first)
 	}
 	h.Advance(5 * time.Minute)
 	if s := h.status(); s.CurrentRun == nil || s.CurrentRun.InstanceID != "s@2000-01-01T00:05:00Z" || s.Started != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	h.Advance(7 * time.Minute)
 	h.want("00:05 00:10", "")
@@ -124,12 +124,12 @@ func TestSchedule_startsRunsAtTheirTimes(t *testing.T) {
 	if s.CurrentRun != nil || s.LastRun == nil || s.LastRun.Outcome != schedule.OutcomeCompleted ||
 		s.LastRun.EndedAt.Sub(s.LastRun.StartedAt).Round(time.Minute) != time.Minute ||
 		s.NextDue.Format("15:04") != "00:15" {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	run, err := h.Client().Status(t.Context(), s.LastRun.InstanceID)
 	if err != nil || run.Status != client.StatusCompleted || run.Parent == nil ||
 		run.Parent.InstanceID != schedule.InstanceID("s") {
-		t.Errorf("%+v, %v", run, err)
+		t.Errorf("got %+v, error %v", run, err)
 	}
 }
 
@@ -141,15 +141,15 @@ func TestSchedule_day_hasShortHistories(t *testing.T) {
 	h.Advance(24 * time.Hour)
 	s := h.status()
 	if s.Started != 288 && s.Started != 287 || s.Failed != 0 || s.Skipped != 0 || s.Missed != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	in, err := h.Client().Status(t.Context(), s.InstanceID)
 	if err != nil || in.ExecutionNumber < 14 {
-		t.Errorf("%+v, %v", in, err)
+		t.Errorf("got %+v, error %v", in, err)
 	}
 	events, err := client.Collect(h.Client().History(t.Context(), s.InstanceID))
 	if err != nil || len(events) > 400 {
-		t.Errorf("%d events, %v", len(events), err)
+		t.Errorf("got %d events, error %v", len(events), err)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestOverlap_policies(t *testing.T) {
 			h.want(want.began, want.cancelled)
 			if int(s.Started) != want.started || int(s.Skipped) != want.skipped || s.Queued != want.queued ||
 				s.Missed != 0 {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v", s)
 			}
 		})
 	}
@@ -202,7 +202,7 @@ func TestCatchUp_policies(t *testing.T) {
 			}
 			h.Advance(25 * time.Minute)
 			if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Started != 1 {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v", s)
 			}
 			if err := h.Client().Schedules().Resume(t.Context(), "s", ""); err != nil {
 				t.Fatal(err)
@@ -210,7 +210,7 @@ func TestCatchUp_policies(t *testing.T) {
 			h.Advance(4 * time.Minute)
 			h.want(want.began, "")
 			if s := h.status(); s.Missed != want.missed || s.Skipped != 0 {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v", s)
 			}
 		})
 	}
@@ -226,12 +226,12 @@ func TestReplace_duringRun_runContinues(t *testing.T) {
 	h.put(changed)
 	if s := h.status(); s.CurrentRun == nil || s.NextDue.Format("15:04") != "00:07" ||
 		s.Schedule.Expression != changed.Expression {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	h.Advance(32 * time.Minute)
 	h.want("00:05 00:37", "")
 	if s := h.status(); s.Skipped != 1 || s.NextDue.Format("15:04") != "01:07" {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -249,7 +249,7 @@ func TestRunNow_startsRun(t *testing.T) {
 	h.Advance(4 * time.Minute)
 	h.want("00:05 00:05 00:05", "")
 	if s := h.status(); s.Started != 3 || s.Skipped != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -263,18 +263,18 @@ func TestDelete_duringRun_endsAfterRun(t *testing.T) {
 	}
 	h.RunUntilIdle()
 	if s := h.status(); !s.Deleting || s.RuntimeStatus != client.StatusRunning || !s.NextDue.IsZero() {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 	h.Advance(20 * time.Minute)
 	h.want("00:05", "")
 	if s := h.status(); s.RuntimeStatus != client.StatusCompleted || s.LastRun.Outcome != schedule.OutcomeCompleted {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 
 	h.put(every5(time.Second, "", "")) // the ID can be reused
 	h.Advance(10 * time.Minute)
 	if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Started != 2 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -291,7 +291,7 @@ func TestPut_afterDelete_revokesDelete(t *testing.T) {
 	}
 	h.Advance(6 * time.Minute)
 	if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Started != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -305,7 +305,7 @@ func TestSchedule_noFurtherTimes_ends(t *testing.T) {
 		h.Advance(12 * time.Minute)
 		h.want("00:05 00:10", "")
 		if s := h.status(); s.RuntimeStatus != client.StatusCompleted || s.Started != 2 {
-			t.Errorf("%s: %+v", overlap, s)
+			t.Errorf("%s: got %+v", overlap, s)
 		}
 	}
 }
@@ -322,7 +322,7 @@ func TestCancelInstance_cancelsRun(t *testing.T) {
 	h.Advance(time.Minute)
 	h.want("00:05", "00:05")
 	if s := h.status(); s.RuntimeStatus != client.StatusCancelled {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -335,7 +335,7 @@ func TestRun_fails_isRecordedAndNextStarts(t *testing.T) {
 	s := h.status()
 	if s.Failed != 2 || s.LastRun.Outcome != schedule.OutcomeFailed ||
 		!strings.Contains(s.LastRun.Error, "nothing to report") {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -374,21 +374,21 @@ func TestListSchedules_deletedSchedule_isListedUntilPurged(t *testing.T) {
 		return ids
 	}
 	if got := ids(); got != "abs" {
-		t.Errorf("listed %s", got)
+		t.Errorf("got list %s", got)
 	}
 	if err := h.Client().Schedules().Delete(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(2 * time.Minute)
 	if got := ids(); got != "abs" {
-		t.Errorf("listed as Completed: %s", got)
+		t.Errorf("list with status Completed: got %s", got)
 	}
 	if err := h.Client().Schedules().Delete(t.Context(), "b"); err != nil { // it has ended, so it is purged
 		t.Fatal(err)
 	}
 	h.Advance(time.Hour)
 	if got := ids(); got != "as" {
-		t.Errorf("listed when one was gone: %s", got)
+		t.Errorf("list after a purge: got %s", got)
 	}
 }
 
@@ -405,7 +405,7 @@ func TestSchedule_crashAtAnyCall_startsEachTimeOnce(t *testing.T) {
 		s := h.status()
 		if s.RuntimeStatus != client.StatusCompleted || s.Started != 2 || s.Missed+s.Skipped != 0 || s.LastRun == nil ||
 			s.LastRun.Outcome != schedule.OutcomeCompleted {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v", s)
 		}
 		return h.Env
 	})

@@ -26,7 +26,7 @@ func TestDelete_lastRunOfExecution_ends(t *testing.T) {
 		}
 		h.Advance(time.Hour)
 		if s := h.status(); s.RuntimeStatus != client.StatusCompleted || int(s.Started) != runs {
-			t.Errorf("after %d runs: %s, %d started", runs, s.RuntimeStatus, s.Started)
+			t.Errorf("after %d runs: got %s, %d started", runs, s.RuntimeStatus, s.Started)
 		}
 	}
 }
@@ -41,7 +41,7 @@ func TestReplace_toOverlapAllow_doesNotWait(t *testing.T) {
 	h.Advance(15 * time.Minute)
 	h.want("00:05 00:10 00:15 00:20", "")
 	if s := h.status(); s.Started != 4 || s.Skipped != 0 || s.CurrentRun == nil {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -57,10 +57,10 @@ func TestPut_manyUnchanged_historyStaysShort(t *testing.T) {
 	}
 	events, err := client.Collect(h.Client().History(t.Context(), schedule.InstanceID("s")))
 	if err != nil || len(events) > 400 {
-		t.Errorf("%d events, %v", len(events), err)
+		t.Errorf("got %d events, error %v", len(events), err)
 	}
 	if s := h.status(); s.RuntimeStatus != client.StatusRunning {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -92,13 +92,13 @@ func TestPut_atEnd_isNotLost(t *testing.T) {
 	h.put(s)
 	h.Advance(5*time.Minute + 3*time.Second)
 	if got := h.status(); got.LastRun == nil {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	s.Until = time.Time{}
 	h.put(s)
 	h.Advance(5 * time.Minute)
 	if s := h.status(); s.Started != 2 || s.RuntimeStatus != client.StatusRunning {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestCatchUpAll_manyTimes_spansExecutions(t *testing.T) {
 		h.Advance(10*time.Minute + 30*time.Second)
 		if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Started != 310 || s.Missed+s.Skipped != 0 {
 			s.LastRun = nil
-			t.Errorf("%s: %+v", overlap, s)
+			t.Errorf("%s: got %+v", overlap, s)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestSchedule_maximumSize_continuesAsNew(t *testing.T) {
 	got, err := h.Client().Schedules().Get(t.Context(), s.ID)
 	if got.Schedule.Input, got.LastRun, got.CurrentRun = nil, nil, nil; err != nil ||
 		got.RuntimeStatus != client.StatusRunning {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, error %v", got, err)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestOutcome_longError_isTruncatedBetweenCharacters(t *testing.T) {
 	for n := range 4 {
 		text := outcomeText(t, strings.Repeat("x", n)+strings.Repeat("€", 400))
 		if strings.ContainsRune(text, '\uFFFD') || len(text) < 490 || len(text) > 500 {
-			t.Errorf("%d bytes: …%q", len(text), text[len(text)-10:])
+			t.Errorf("got %d bytes with the end %q", len(text), text[len(text)-10:])
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestSchedule_extremeTimes(t *testing.T) {
 			got := h.status()
 			if got.RuntimeStatus != client.StatusRunning && got.RuntimeStatus != client.StatusCompleted ||
 				got.Started > 13 {
-				t.Errorf("%s from %s: %+v", when, from, got)
+				t.Errorf("%s from %s: got %+v", when, from, got)
 			}
 		}
 	}
@@ -219,7 +219,7 @@ func TestRunNow_thousandTimesWithMaximumInput_continuesAsNew(t *testing.T) {
 	s := h.status()
 	if s.RuntimeStatus != client.StatusRunning || s.Started != 2 || s.Missed == 0 || s.Missed > 250 ||
 		int(s.Started+s.Missed)+s.Queued != 1+schedule.MaxQueuedRuns {
-		t.Errorf("%s, %d started, %d missed, %d wait", s.RuntimeStatus, s.Started, s.Missed, s.Queued)
+		t.Errorf("got %s, %d started, %d missed, %d queued", s.RuntimeStatus, s.Started, s.Missed, s.Queued)
 	}
 }
 
@@ -259,6 +259,6 @@ func TestStatus_maximumSize_isTruncated(t *testing.T) {
 	got, err := h.Client().Schedules().Get(t.Context(), s.ID)
 	if err != nil || got.RuntimeStatus != client.StatusPaused || len(got.Backfills) != schedule.MaxPendingBackfills ||
 		got.Paused == nil || !strings.HasPrefix(got.Paused.Message, "<") {
-		t.Errorf("%s, %d windows, %+v, %v", got.RuntimeStatus, len(got.Backfills), got.Paused, err)
+		t.Errorf("got %s, %d windows, pause %+v, error %v", got.RuntimeStatus, len(got.Backfills), got.Paused, err)
 	}
 }

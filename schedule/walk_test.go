@@ -84,7 +84,8 @@ func walk(t *testing.T, h *hub, r *rand.Rand) {
 	if s.RuntimeStatus != client.StatusRunning || s.Queued != 0 || s.CurrentRun != nil ||
 		s.Started+s.Skipped+s.Missed != due+byHand {
 		t.Errorf(
-			"%d were due, %d by hand: %s, %d started, %d skipped, %d missed, %d queued", due, byHand, s.RuntimeStatus,
+			"%d scheduled, %d manual: got %s, %d started, %d skipped, %d missed, %d queued",
+			due, byHand, s.RuntimeStatus,
 			s.Started, s.Skipped, s.Missed, s.Queued,
 		)
 	}
@@ -111,7 +112,7 @@ func TestPut_concurrentAfterEnd(t *testing.T) {
 		}
 		h.Advance(6 * time.Minute)
 		if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Started+s.Skipped == 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v", s)
 		}
 	}
 }
@@ -130,14 +131,14 @@ func TestSchedule_specialCharactersInID(t *testing.T) {
 		got, err := h.Client().Schedules().Get(t.Context(), id)
 		if err != nil || got.Schedule.ID != id || got.LastRun == nil ||
 			got.LastRun.Outcome != schedule.OutcomeCompleted {
-			t.Fatalf("%q: %+v, %v", id, got, err)
+			t.Fatalf("%q: got %+v, error %v", id, got, err)
 		}
 		if due, ok := schedule.DueTime(got.LastRun.InstanceID); !ok || !due.Equal(got.LastRun.Due) ||
 			schedule.RunID(id, due) != got.LastRun.InstanceID {
-			t.Errorf("%q: run %q, %v", id, got.LastRun.InstanceID, due)
+			t.Errorf("%q: got run %q, due %v", id, got.LastRun.InstanceID, due)
 		}
 		if of, ok := schedule.ParseInstanceID(got.InstanceID); !ok || of != id {
-			t.Errorf("%q: %q", got.InstanceID, of)
+			t.Errorf("%q: got %q", got.InstanceID, of)
 		}
 	}
 	n := 0
@@ -152,6 +153,6 @@ func TestSchedule_specialCharactersInID(t *testing.T) {
 		}
 	}
 	if n != 8 {
-		t.Errorf("listed %d", n)
+		t.Errorf("got %d schedules, want 8", n)
 	}
 }

@@ -105,7 +105,7 @@ func checkDue(t *testing.T, p *plan, what string, from, to time.Time, want []tim
 			if i < len(want) {
 				next = want[i]
 			}
-			t.Errorf("%s: after %v: %v, want %v", what, at, got.UTC(), next)
+			t.Errorf("%s after %v: got %v, want %v", what, at, got.UTC(), next)
 			return
 		}
 	}

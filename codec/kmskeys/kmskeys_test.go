@@ -32,7 +32,7 @@ func (p *paper) GenerateDataKey(
 		return nil, p.fails
 	}
 	if in.KeySpec != types.DataKeySpecAes256 || *in.KeyId != "alias/orders" {
-		return nil, fmt.Errorf("asked for %s of %s", in.KeySpec, *in.KeyId)
+		return nil, fmt.Errorf("unexpected request of %s for %s", in.KeySpec, *in.KeyId)
 	}
 	p.made++
 	wrapped := fmt.Sprintf("%s, number %d", *in.KeyId, p.made)
@@ -64,14 +64,14 @@ func TestEnvelope_keysOfKMS_decryptsInOtherProcess(t *testing.T) {
 	for _, doc := range []string{`"4111-1111"`, `{"a":1}`} {
 		data, err := writer.Encode(t.Context(), perdure.PayloadInfo{}, []byte(doc))
 		if err != nil || bytes.Contains(data, []byte(doc)) {
-			t.Fatalf("%s, %v", data, err)
+			t.Fatalf("got %s, error %v", data, err)
 		}
 		if got, err := reader.Decode(t.Context(), perdure.PayloadInfo{}, data); err != nil || string(got) != doc {
-			t.Errorf("%s, %v, want %s", got, err, doc)
+			t.Errorf("got %s, %v, want %s", got, err, doc)
 		}
 	}
 	if service.made != 1 {
-		t.Errorf("%d keys were made for two payloads", service.made)
+		t.Errorf("got %d keys for two payloads", service.made)
 	}
 }
 
@@ -92,13 +92,13 @@ func TestUnwrapDataKey_errorOfKMS_isNonRetryableIfPermanent(t *testing.T) {
 		return ok && marked.NonRetryable()
 	}
 	if _, err := kmskeys.New(service, "alias/orders", "another hub").UnwrapDataKey(t.Context(), wrapped); !final(err) {
-		t.Errorf("a key of another hub: %v", err)
+		t.Errorf("a key of another hub: got error %v", err)
 	}
 	service.fails = &types.DisabledException{Message: aws.String("disabled")}
 	if _, err := ours.UnwrapDataKey(t.Context(), wrapped); err == nil || final(err) {
-		t.Errorf("a key that is disabled: %v", err)
+		t.Errorf("a key that is disabled: got error %v", err)
 	}
 	if _, _, err := ours.GenerateDataKey(t.Context()); !errors.Is(err, service.fails) {
-		t.Errorf("a key that is disabled: %v", err)
+		t.Errorf("a key that is disabled: got error %v", err)
 	}
 }

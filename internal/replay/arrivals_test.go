@@ -54,7 +54,7 @@ func (s *session) turn(most int, message []history.Event, ids ...int64) {
 	s.x.Arrive(outcomes)
 	s.log = append(s.log, outcomes...)
 	if got := s.x.LastEventID(); got != int64(len(s.log)) {
-		s.tb.Errorf("last event ID %d, the history has %d events", got, len(s.log))
+		s.tb.Errorf("got last event ID %d, want %d", got, len(s.log))
 	}
 }
 
@@ -79,7 +79,7 @@ func (s *session) replays(o replay.Orchestration) {
 		x.Close()
 		// the split is between a turn and its decisions
 		if err != nil && !strings.Contains(err.Error(), "no further event") {
-			s.tb.Fatalf("replay split after event #%d: %v", n+1, err)
+			s.tb.Fatalf("replay split after event #%d: got error %v", n+1, err)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestArrive_outcomesOfARace_loserIsNotCancelled(t *testing.T) {
 		s.turn(0, nil, 4, 3)
 		s.turn(most, nil)
 		if winner != 1 || most == 0 && (!loser.IsDone() || loser.IsCancelled()) {
-			t.Errorf("winner %d, loser done %v, cancelled %v", winner, loser.IsDone(), loser.IsCancelled())
+			t.Errorf("got winner %d, loser done %v, cancelled %v", winner, loser.IsDone(), loser.IsCancelled())
 		}
 		if slices.ContainsFunc(s.log, func(e history.Event) bool { return e.Kind == history.ActivityCancelRequested }) {
 			t.Errorf("an ended activity was cancelled: %q", kinds(s.log))
@@ -165,12 +165,12 @@ func TestArrive_limitedTurn_takesPartOfTheOutcomes(t *testing.T) {
 	s.turn(0, nil, 5, 4, 3)
 	s.turn(2, message(done(6)))
 	if !slices.Equal(order, []int64{5, 4}) {
-		t.Fatalf("seen %v", order)
+		t.Fatalf("got outcomes %v", order)
 	}
 	s.turn(0, message(done(6)), 7)
 	s.turn(0, nil)
 	if !slices.Equal(order, []int64{5, 4, 3, 6, 7}) || s.log[len(s.log)-1].Kind != history.OrchestrationCompleted {
-		t.Errorf("seen %v, %q", order, kinds(s.log))
+		t.Errorf("got outcomes %v, events %q", order, kinds(s.log))
 	}
 	s.replays(o)
 }
@@ -198,7 +198,7 @@ func TestArrive_pauseOrOtherBuild_outcomesRemain(t *testing.T) {
 		history.Event{ID: id + 3, Kind: history.ExecutionResumed, Time: epoch, EventID: "p-2"})
 	state := history.NewState(history.TrackOpen, s.log...)
 	if state.InlineOutcomes != 1 || state.Parked != 1 || !state.IsDue() || len(state.CancelOutstanding("")) != 0 {
-		t.Errorf("%d inline outcomes, %d parked inputs, due %v, outstanding %v",
+		t.Errorf("got %d inline outcomes, %d parked inputs, due %v, outstanding %v",
 			state.InlineOutcomes, state.Parked, state.IsDue(), state.CancelOutstanding(""))
 	}
 	if paused := history.NewState(0, s.log[:id+2]...); paused.IsDue() {
@@ -207,11 +207,11 @@ func TestArrive_pauseOrOtherBuild_outcomesRemain(t *testing.T) {
 	s.x = replay.New(o, options)
 	defer s.x.Close()
 	if err := s.x.Replay(s.log); err != nil || seen != 0 {
-		t.Fatalf("%v, seen %d", err, seen)
+		t.Fatalf("got error %v, %d observed outcomes", err, seen)
 	}
 	s.turn(0, nil)
 	if seen != 1 || s.log[len(s.log)-1].Kind != history.OrchestrationCompleted {
-		t.Errorf("seen %d: %q", seen, kinds(s.log))
+		t.Errorf("got %d observed outcomes, events %q", seen, kinds(s.log))
 	}
 	s.replays(o)
 }

@@ -154,7 +154,7 @@ func TestCancel_anyOrder_replaysAndSettlesAll(t *testing.T) {
 			y := replay.New(code, options)
 			defer y.Close()
 			if err := y.Replay(log); err != nil || y.Ended() != x.Ended() {
-				t.Fatalf("%v\n%q", err, kinds(log))
+				t.Fatalf("got error %v for\n%q", err, kinds(log))
 			}
 			if rapid.Bool().Draw(t, "cold") {
 				x = y
@@ -181,14 +181,14 @@ func wantSettled(t *rapid.T, log []history.Event) {
 			for _, r := range rs {
 				for id := r.First; id <= r.Last; id++ {
 					if was, is := over[id]; !is || was != "" {
-						t.Fatalf("#%d is cancelled, but its state was %q\n%q", id, was, kinds(log))
+						t.Fatalf("event %d was cancelled in the state %q\n%q", id, was, kinds(log))
 					}
 					over[id] = "cancelled"
 				}
 			}
 		case history.ActivityCompleted, history.TimerFired, history.SubOrchestrationFailed:
 			if ev.Kind == history.TimerFired && over[ev.SourceEventID] != "" {
-				t.Fatalf("#%d fires, but its state was %q\n%q", ev.SourceEventID, over[ev.SourceEventID], kinds(log))
+				t.Fatalf("timer %d fired in the state %q\n%q", ev.SourceEventID, over[ev.SourceEventID], kinds(log))
 			}
 			over[ev.SourceEventID] = "done"
 		}
@@ -198,7 +198,7 @@ func wantSettled(t *rapid.T, log []history.Event) {
 	}
 	for id, how := range over {
 		if how == "" {
-			t.Fatalf("#%d has no end\n%q", id, kinds(log))
+			t.Fatalf("event %d has no outcome\n%q", id, kinds(log))
 		}
 	}
 }

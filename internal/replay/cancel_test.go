@@ -122,7 +122,7 @@ func TestCancel_parent_cancelsChild(t *testing.T) {
 		"SubOrchestrationCancelRequested #6 of #3 (parent_cancelled) by engine k",
 		"OrchestrationCancelled #7 (parent_cancelled)")
 	if x := reload(t, code, log); !x.Ended() {
-		t.Error("not ended")
+		t.Error("the execution has not ended")
 	}
 }
 
@@ -241,7 +241,7 @@ func TestCancel_completionAfterRequest_isIgnored(t *testing.T) {
 		s.Await(activity(s, "undo"))
 		if s.Await(a); string(a.TakeResult()) != "" || a.Failure().Reason != "requested" ||
 			k.Failure().Reason != "requested" {
-			t.Errorf("%+v, %+v", a.Failure(), k.Failure())
+			t.Errorf("got %+v and %+v", a.Failure(), k.Failure())
 		}
 		return why
 	})
@@ -284,8 +284,8 @@ func TestReplay_otherLoserCancelled_isNondeterminism(t *testing.T) {
 			func(c *replay.Context, all []*replay.Task) { c.Cancel("select_loser", "", all[1]) },
 			"ActivityCancelRequested of #4 (select_loser)",
 		},
-		"none cancelled": {func(*replay.Context, []*replay.Task) {}, `ExternalEventSubscribed "go"`},
-		"one more cancelled": {
+		"no activity cancelled": {func(*replay.Context, []*replay.Task) {}, `ExternalEventSubscribed "go"`},
+		"one more activity cancelled": {
 			func(c *replay.Context, all []*replay.Task) { c.Cancel("select_loser", "", all[1:]...) },
 			"ActivityCancelRequested of #4-#6 (select_loser)",
 		},
@@ -324,7 +324,7 @@ func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 		expected, got string
 	}{
 		{
-			"one less cancelled", func(log []history.Event) []history.Event {
+			"one activity less cancelled", func(log []history.Event) []history.Event {
 				log[11].SourceEventIDs = []history.Range{{First: 3, Last: 4}, {First: 6, Last: 6}, {First: 9, Last: 9}}
 				return log
 			},
@@ -341,7 +341,7 @@ func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 			13, "TimerCancelled of #5-#5,#9-#9 (timeout)", "TimerCancelled of #5-#5,#9-#9 (requested)",
 		},
 		{
-			"asked for by a client", func(log []history.Event) []history.Event {
+			"requested by a client", func(log []history.Event) []history.Event {
 				log[11].RequestedBy = history.RequestedByClient
 				return log
 			},
@@ -356,7 +356,7 @@ func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 			18, "OrchestrationCancelled (parent_cancelled)", "OrchestrationCancelled (requested)",
 		},
 		{
-			"none at the end", func(log []history.Event) []history.Event {
+			"no cancel events at the end", func(log []history.Event) []history.Event {
 				log[17].ID = 17
 				return append(log[:16], log[17])
 			},
@@ -395,7 +395,7 @@ func TestNondeterminismError_manyCancels_isShort(t *testing.T) {
 	e := as[*replay.NondeterminismError](t, x.Replay(record(t, code(-1))))
 	if !strings.HasSuffix(e.Expected, ",#20000-#20000,#20002-#20002 (requested)") ||
 		!strings.HasSuffix(e.Got, "#19998-#19998,#20002-#20002 (requested)") || len(e.Error()) > 1<<10 {
-		t.Errorf("%d bytes\n%.500s\n%.500s", len(e.Error()), e.Expected, e.Got)
+		t.Errorf("got %d bytes\n%.500s\n%.500s", len(e.Error()), e.Expected, e.Got)
 	}
 }
 
@@ -448,7 +448,7 @@ func TestEnd_outstandingTasks_areCancelled(t *testing.T) {
 			}
 			wantSources(t, log[len(log)-first:], want...)
 			if x := reload(t, code, log); !x.Ended() {
-				t.Error("not ended")
+				t.Error("the execution has not ended")
 			}
 		})
 	}
@@ -500,7 +500,7 @@ func TestReplay_otherTermination_isNondeterminism(t *testing.T) {
 		t.Parallel()
 		old := append(slices.Clone(log[:10]), history.Event{ID: 11, Kind: history.OrchestrationTerminated})
 		if x := reload(t, code, old); !x.Ended() {
-			t.Error("not ended")
+			t.Error("the execution has not ended")
 		}
 	})
 }
@@ -521,7 +521,7 @@ func TestActivityCancelRequested_runningActivity_isCancelled(t *testing.T) {
 		}
 		if f := a.Failure(); f == nil || f.Reason != "requested" || f.Message != "not this one" || !a.IsCancelled() ||
 			a.Cancellation() != nil {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v", f)
 		}
 		c.Await(b)
 	})
@@ -570,7 +570,7 @@ func TestCancel_beforeDelayedStart_neverRunsCode(t *testing.T) {
 	wantSources(t, events, "TurnStarted #2", "CancelRequested #3 (requested) by client: not wanted",
 		"OrchestrationCancelled #4 (requested): not wanted")
 	if y := reload(t, code, append([]history.Event{first}, events...)); !y.Ended() || !x.Ended() {
-		t.Error("not ended")
+		t.Error("the execution has not ended")
 	}
 }
 

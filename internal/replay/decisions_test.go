@@ -60,12 +60,12 @@ func TestReplay_otherDecisionOfEachKind_isNondeterminism(t *testing.T) {
 			"SideEffectRecorded", `ActivityScheduled "a"`,
 		},
 		{
-			"a status more",
+			"additional status",
 			func(*replay.Context) {}, func(c *replay.Context) { c.SetCustomStatus(json.RawMessage("1")) },
 			"OrchestrationCompleted", "CustomStatusSet",
 		},
 		{
-			"a status less",
+			"missing status",
 			func(c *replay.Context) { c.SetCustomStatus(json.RawMessage("1")) }, func(*replay.Context) {},
 			"CustomStatusSet", "OrchestrationCompleted",
 		},
@@ -186,11 +186,11 @@ func TestRetry_historyDiffers_isNondeterminism(t *testing.T) {
 		expected, got string
 	}{
 		{
-			"not tried again", func(log []history.Event) { log[2].Retry = nil }, 12,
+			"without retry", func(log []history.Event) { log[2].Retry = nil }, 12,
 			6, "TimerCreated", "OrchestrationCompleted",
 		},
 		{
-			"tried again", func(log []history.Event) { log[2].Retry = &history.RetryPolicy{} }, 12,
+			"with retry", func(log []history.Event) { log[2].Retry = &history.RetryPolicy{} }, 12,
 			12, "OrchestrationCompleted", "TimerCreated",
 		},
 		{
@@ -225,7 +225,7 @@ func TestReplay_eventNotFetched_isError(t *testing.T) {
 		spoil(spoilt)
 		x := replay.New(code, options)
 		if err := x.Replay(spoilt); err == nil || !strings.Contains(err.Error(), "not fetched") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		x.Close()
 	}

@@ -57,7 +57,7 @@ func TestReplay_sameBuildOtherInput_isNondeterminism(t *testing.T) {
 		_, err := replayedBy(t, "b", gives(tt.inputs...), log)
 		e := as[*replay.NondeterminismError](t, err)
 		if e.EventID != tt.eventID || e.Expected != tt.expected || e.Got != tt.got {
-			t.Errorf("%s: %+v", name, e)
+			t.Errorf("%s: got %+v", name, e)
 		}
 	}
 	if x, err := replayedBy(t, "b", gives(" 1", "2 ", "\n3"), log); err != nil ||
@@ -76,7 +76,7 @@ func TestReplay_otherBuildOtherInput_isReported(t *testing.T) {
 	}
 	want := `event #3: history has ActivityScheduled "a" with the input 1, the code requests ActivityScheduled "a" with the input 7`
 	if d := x.Differences(); d.Count != 2 || d.First != want {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v", d)
 	}
 	// The code must still match the history in later decisions.
 	log = append(log, turn(t, x, done(3))...)
@@ -110,7 +110,7 @@ func TestReplay_severalBuilds_eachTurnUsesItsBuild(t *testing.T) {
 	}
 	log := slices.Concat(old, out.Events)
 	if x, err = replayedBy(t, "new", chain("7", "8", "9"), log); err != nil || x.Differences().Count != 1 {
-		t.Errorf("%v, %+v", err, x.Differences())
+		t.Errorf("got error %v, differences %+v", err, x.Differences())
 	}
 	if x, err = replayedBy(t, "b", chain("1", "2", "3"), log); err != nil || x.Differences().Count != 1 {
 		t.Errorf("replay by the old build: error %v, differences %+v", err, x.Differences())
@@ -129,6 +129,6 @@ func TestNondeterminismError_longInputs_showsDifference(t *testing.T) {
 	e := as[*replay.NondeterminismError](t, err)
 	if !strings.Contains(e.Expected, "éétwozz") || !strings.Contains(e.Got, "ééonezz") ||
 		len(e.Expected)+len(e.Got) > 600 {
-		t.Errorf("%s", e)
+		t.Errorf("got %s", e)
 	}
 }

@@ -26,15 +26,15 @@ func raisedEvent(n int) history.Event {
 
 // store holds the documents of a test and records which ones are fetched.
 type store struct {
-	docs  map[string]json.RawMessage
-	asked []string
-	fail  error
-	takes time.Duration
+	docs      map[string]json.RawMessage
+	requested []string
+	fail      error
+	takes     time.Duration
 }
 
 func (s *store) fetch(r history.Reference) (json.RawMessage, error) {
 	time.Sleep(s.takes)
-	s.asked = append(s.asked, r.Ref)
+	s.requested = append(s.requested, r.Ref)
 	if s.fail != nil {
 		return nil, s.fail
 	}
@@ -88,10 +88,11 @@ func TestFetch_onlyAwaitedDocuments(t *testing.T) {
 			log = append(log, turn(t, x)...)
 		}
 		x.Close()
-		if last != `"1x` || len(s.asked) != 2 || s.asked[0] != "x#01JBEFORE/0/7" || s.asked[1] != "x#01JBEFORE/1/7" {
-			t.Errorf("last document %s, requested documents %q", last, s.asked)
+		if last != `"1x` || len(s.requested) != 2 || s.requested[0] != "x#01JBEFORE/0/7" ||
+			s.requested[1] != "x#01JBEFORE/1/7" {
+			t.Errorf("got last document %s, requested documents %q", last, s.requested)
 		}
-		s.asked = nil
+		s.requested = nil
 	}
 }
 
@@ -116,8 +117,8 @@ func TestContinuation_carriedEvents_areReferences(t *testing.T) {
 	out, err := x.Turn(replay.Turn{
 		Now: epoch, Inputs: [][]history.Event{{raisedEvent(9), {Kind: history.ExternalEventRaised, Name: "go"}}},
 	})
-	if err != nil || out.Continued == nil || len(s.asked) > 0 {
-		t.Fatalf("turn %+v, error %v, requested documents %q", out, err, s.asked)
+	if err != nil || out.Continued == nil || len(s.requested) > 0 {
+		t.Fatalf("got turn %+v, error %v, requested documents %q", out, err, s.requested)
 	}
 	want := []history.Payload{
 		start.CarriedEvents[0].Data, start.CarriedEvents[1].Data,
@@ -132,7 +133,7 @@ func TestContinuation_carriedEvents_areReferences(t *testing.T) {
 		}
 	}
 	if len(out.Continued.Events) != len(want) {
-		t.Errorf("%d events are carried", len(out.Continued.Events))
+		t.Errorf("got %d carried events", len(out.Continued.Events))
 	}
 }
 
@@ -154,13 +155,13 @@ func TestParkedEvents_largeData_isReferenced(t *testing.T) {
 	for i := range events {
 		if ref, ok := events[i].Data.Reference(); ok {
 			if want := fmt.Sprintf("x#%s/0/2/inputs/%d", options.ExecutionID, refs); ref.Ref != want {
-				t.Errorf("reference to %s, want %s", ref.Ref, want)
+				t.Errorf("got reference to %s, want %s", ref.Ref, want)
 			}
 			refs++
 		}
 	}
-	if refs != 2 || last != `"2x` || len(s.asked) > 0 {
-		t.Errorf("%d references, last document %s, requested documents %q", refs, last, s.asked)
+	if refs != 2 || last != `"2x` || len(s.requested) > 0 {
+		t.Errorf("got %d references, last document %s, requested documents %q", refs, last, s.requested)
 	}
 }
 
@@ -191,7 +192,7 @@ func TestTurn_largeParkedDocuments_takesPartOfThem(t *testing.T) {
 		took = append(took, events[0].ParkedConsumed)
 	}
 	if fmt.Sprint(took) != "[2 2 0]" || last != `"4x` {
-		t.Errorf("turns consumed %v parked inputs, last document %s", took, last)
+		t.Errorf("got turns that consumed %v parked inputs, last document %s", took, last)
 	}
 }
 
@@ -218,7 +219,7 @@ func TestTurnLimit_slowFetch_doesNotCount(t *testing.T) {
 			}
 			if _, blocked := errors.AsType[*replay.BlockedOutsideError](err); blocked != blocks ||
 				!blocked && err != nil {
-				t.Errorf("blocks %v: %v", blocks, err)
+				t.Errorf("blocks %v: got error %v", blocks, err)
 			}
 			x.Close()
 			time.Sleep(2 * time.Hour)
@@ -230,7 +231,7 @@ func TestTurnLimit_slowFetch_doesNotCount(t *testing.T) {
 func TestFetch_fails_turnReturnsFetchError(t *testing.T) {
 	t.Parallel()
 	start, s := carryingStart(1)
-	s.fail = errors.New("the store is away")
+	s.fail = errors.New("store is unavailable")
 	var last string
 	for name, o := range map[string]replay.Options{"fails": with(s), "none": options} {
 		x := replay.New(takes(1, &last), o)
@@ -240,7 +241,7 @@ func TestFetch_fails_turnReturnsFetchError(t *testing.T) {
 		_, err := x.Turn(replay.Turn{Now: epoch})
 		if e := as[*replay.FetchError](t, err); e.Ref != "x#01JBEFORE/0/7" ||
 			name == "fails" && !errors.Is(err, s.fail) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		x.Close()
 	}
@@ -278,10 +279,10 @@ func TestParkedEvents_manyDocuments_areReferenced(t *testing.T) {
 		}
 	}
 	if n := x.Bytes(); n > 6<<20 {
-		t.Errorf("the instance uses %d MiB", n>>20)
+		t.Errorf("got %d MiB for the instance", n>>20)
 	}
 	turn(t, x, history.Event{Kind: history.ExternalEventRaised, Name: "go"})
-	if !x.Ended() || last != `"39x` || len(s.asked) < 20 || len(s.asked) > 30 {
-		t.Errorf("ended %v, last document %s, %d documents were fetched", x.Ended(), last, len(s.asked))
+	if !x.Ended() || last != `"39x` || len(s.requested) < 20 || len(s.requested) > 30 {
+		t.Errorf("got ended %v, last document %s, %d documents were fetched", x.Ended(), last, len(s.requested))
 	}
 }

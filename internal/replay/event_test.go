@@ -40,7 +40,7 @@ func TestStart_carriedEvents_areAvailable(t *testing.T) {
 	y := replay.New(code, options)
 	t.Cleanup(func() { y.Close() })
 	if err := y.Replay(log); err != nil || !y.Ended() || len(got) != 3 || got[0]+got[1]+got[2] != "234" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, error %v", got, err)
 	}
 }
 
@@ -55,13 +55,13 @@ func TestTerminate_beforeStart_codeNeverRuns(t *testing.T) {
 		},
 	})
 	if err != nil || !out.Ended || out.Consumed != 2 {
-		t.Errorf("%+v, %v", out, err)
+		t.Errorf("got %+v, error %v", out, err)
 	}
 	wantKinds(t, out.Events, "TurnStarted #2", `ExternalEventRaised #3 "e"`, "OrchestrationTerminated #4")
 	y := replay.New(code, options)
 	t.Cleanup(func() { y.Close() })
 	if err := y.Replay(append([]history.Event{started}, out.Events...)); err != nil || !y.Ended() {
-		t.Errorf("replay: %v", err)
+		t.Errorf("replay: got error %v", err)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestTerminate_whileWaiting_replays(t *testing.T) {
 	x := replay.New(code, options)
 	t.Cleanup(func() { x.Close() })
 	if err := x.Replay(log); err != nil || !x.Ended() {
-		t.Errorf("ended %v, %v", x.Ended(), err)
+		t.Errorf("got ended %v, error %v", x.Ended(), err)
 	}
 	wantKinds(t, turn(t, x, done(10)))
 }
@@ -88,7 +88,7 @@ func TestBytes_bufferedEvents_areCounted(t *testing.T) {
 	}
 	turn(t, x, raise("e", "1", string(big)))
 	if got := x.Bytes() - before; got < len(big) {
-		t.Errorf("%d more bytes, want at least the size of the event", got)
+		t.Errorf("got %d more bytes, want at least the size of the event", got)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestTerminate_withCancelInFirstTurn_isTerminated(t *testing.T) {
 				{raise("e", "2", "1")},
 			}})
 			if err != nil || !out.Ended || out.Consumed != 3 {
-				t.Errorf("%+v, %v", out, err)
+				t.Errorf("got %+v, error %v", out, err)
 			}
 			wantKinds(t, out.Events, "TurnStarted #2", "CancelRequested #3 (requested)", "OrchestrationTerminated #4")
 			if y := reload(t, code, append([]history.Event{first}, out.Events...)); !y.Ended() {

@@ -29,7 +29,7 @@ func TestStack_showsUserCodeOnly(t *testing.T) {
 	e := as[*replay.ForeignGoroutineError](t, err)
 	if got := stack.Where(e.Stack); !strings.Contains(got, "TestStack_showsUserCodeOnly") ||
 		!strings.Contains(got, "(replay/frames_test.go:") || strings.Contains(got, "runtime") {
-		t.Errorf("%s\n%s", got, e.Stack)
+		t.Errorf("got %s in stack\n%s", got, e.Stack)
 	}
 
 	never := make(chan struct{})
@@ -45,7 +45,7 @@ func TestStack_showsUserCodeOnly(t *testing.T) {
 	b := as[*replay.BlockedOutsideError](t, err)
 	if got := stack.Where(b.Stack); !strings.Contains(got, "TestStack_showsUserCodeOnly") ||
 		!strings.Contains(got, "(replay/frames_test.go:") {
-		t.Errorf("%s\n%s", got, b.Stack)
+		t.Errorf("got %s in stack\n%s", got, b.Stack)
 	}
 	if got := stack.Where("stack not found: the code may have changed its pprof labels"); got != "" {
 		t.Error(got)

@@ -122,7 +122,7 @@ func as[E error](tb testing.TB, err error) E {
 	tb.Helper()
 	var e E
 	if !errors.As(err, &e) {
-		tb.Fatalf("%T instead of %T: %v", err, e, err)
+		tb.Fatalf("got error type %T, want %T: %v", err, e, err)
 	}
 	return e
 }

@@ -62,11 +62,11 @@ func TestReplay_otherDecision_isNondeterminism(t *testing.T) {
 			3, `ActivityScheduled "a"`, "TimerCreated",
 		},
 		{
-			"one activity less", func(c *replay.Context) { c.Await(activity(c, "a")) },
+			"missing activity", func(c *replay.Context) { c.Await(activity(c, "a")) },
 			4, `ActivityScheduled "b"`, `nothing and waits for ActivityScheduled "a" #3`,
 		},
 		{
-			"a decision more, before an input", func(c *replay.Context) {
+			"additional decision before an input", func(c *replay.Context) {
 				activity(c, "a")
 				activity(c, "b")
 				c.CreateTimer(time.Hour, "")
@@ -104,11 +104,11 @@ func TestReplay_otherDecision_isNondeterminism(t *testing.T) {
 			8, "ActivityCancelRequested of #4 (select_loser)", "ActivityCancelRequested of #4 (requested)",
 		},
 		{
-			"waits where it ended", func(c *replay.Context) { race(c); c.Await(activity(c, "bill")) },
+			"waits instead of the end", func(c *replay.Context) { race(c); c.Await(activity(c, "bill")) },
 			13, "OrchestrationCompleted", `ActivityScheduled "bill"`,
 		},
 		{
-			"panics where it went on", func(*replay.Context) { panic("new bug") },
+			"panics instead of the next decision", func(*replay.Context) { panic("new bug") },
 			3, `ActivityScheduled "a"`, "OrchestrationFailed",
 		},
 	} {
@@ -216,6 +216,6 @@ func TestReplay_changedArguments_match(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := fireAt.Sub(epoch); got != time.Hour {
-		t.Errorf("the timer is due after %v, want the recorded time", got)
+		t.Errorf("due time of the timer: got %v, want the recorded time", got)
 	}
 }

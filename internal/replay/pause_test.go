@@ -58,11 +58,11 @@ func TestReplay_historyWithPause_continuesAfterResume(t *testing.T) {
 	}
 	out, err := again.Turn(replay.Turn{Now: epoch, Inputs: [][]history.Event{{done(9)}}})
 	if err != nil || out.Continued == nil {
-		t.Fatalf("%+v, %v", out, err)
+		t.Fatalf("got %+v, error %v", out, err)
 	}
 	if ids := out.Continued.EventIDs; len(ids) != 2 || ids[0] != history.PauseIDPrefix+"1" ||
 		ids[1] != history.PauseIDPrefix+"2" {
-		t.Errorf("event IDs of the next execution: %q", ids)
+		t.Errorf("event IDs of the next execution: got %q", ids)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestReplay_pausedInstanceEnds_matches(t *testing.T) {
 			x := replay.New(code, options)
 			t.Cleanup(func() { x.Close() })
 			if err := x.Replay(log); err != nil || !x.Ended() {
-				t.Errorf("ended: %t, %v", x.Ended(), err)
+				t.Errorf("ended: got %t, error %v", x.Ended(), err)
 			}
 		})
 	}

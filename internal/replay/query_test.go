@@ -53,7 +53,7 @@ func TestQuery_afterEachReplay_readsItsState(t *testing.T) {
 		}
 		answer, err := queried(t, events[:i+1]).Query("done", nil)
 		if err != nil || string(answer.Output) != string(rune('0'+want)) {
-			t.Errorf("up to %s: %s, %v", until, answer.Output, err)
+			t.Errorf("query up to %s: got %s, error %v", until, answer.Output, err)
 		}
 	}
 }
@@ -66,12 +66,12 @@ func TestQuery_noResponse_isError(t *testing.T) {
 	events := record(t, counted())
 	_, err = queried(t, events).Query("gone", nil)
 	if e := as[*replay.UnknownQueryError](t, err); !slices.Equal(e.Known, []string{"asks for more", "done"}) {
-		t.Errorf("known queries %q", e.Known)
+		t.Errorf("got known queries %q", e.Known)
 	}
 	x := queried(t, events)
 	_, err = x.Query("asks for more", nil)
 	if e := as[*replay.QueryMisuseError](t, err); !strings.Contains(stack.Where(e.Stack), "query_test.go") {
-		t.Errorf("wrong line of code: %s", stack.Where(e.Stack))
+		t.Errorf("position of the error: got %s", stack.Where(e.Stack))
 	}
 	if !x.Close() {
 		t.Error("coroutines have not ended after Close")

@@ -24,7 +24,7 @@ func TestLifecycle_started_releasesInput(t *testing.T) {
 
 	l.setTerminating(false)
 	if got := l.start(); string(got) != "1" || l.input != nil {
-		t.Errorf("started with input %s, input %s is still stored", got, l.input)
+		t.Errorf("got input %s at the start, stored input %s", got, l.input)
 	}
 	if l.mayStart(at) || !l.hasStarted() || l.hasEnded() {
 		t.Error("wrong state after the start")
@@ -58,11 +58,11 @@ func TestParkedInputs_untilATurnTakesThem_areBlocked(t *testing.T) {
 	}
 	p.drop(1)
 	if p.isBlocked() || len(p.inputs) != 2 {
-		t.Errorf("blocked %v, %d inputs", p.isBlocked(), len(p.inputs))
+		t.Errorf("got blocked %v, %d inputs", p.isBlocked(), len(p.inputs))
 	}
 	p.dropAll()
 	if p.count() != 0 {
-		t.Errorf("%d inputs", len(p.inputs))
+		t.Errorf("got %d inputs, want none", len(p.inputs))
 	}
 }
 
@@ -73,12 +73,12 @@ func TestParkedInputs_notApplied_areInherited(t *testing.T) {
 		p := (*parkedInputs)(nil).add(parked(), &payloads.Loader{})
 		turn := &Turn{MostParked: most, Inputs: [][]history.Event{{{Kind: history.CancelRequested}}}}
 		if alone := p.take(turn); alone != most || len(p.inputs) != (3-most)%3 {
-			t.Errorf("%d consumed, %d left", alone, len(p.inputs))
+			t.Errorf("got %d consumed, %d left", alone, len(p.inputs))
 		}
 
 		p.next()
 		if left := p.inherited(); len(left) != 1 || left[0].Name != "b" {
-			t.Errorf("%v", left)
+			t.Errorf("got %v", left)
 		}
 		p.endTurn()
 		if p.inherited() != nil {

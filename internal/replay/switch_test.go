@@ -25,7 +25,7 @@ func TestCoroutines_ended_releaseMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(x.x.scheduler.All()); n > 16 {
-		t.Errorf("%d coroutines", n)
+		t.Errorf("got %d coroutines, want at most 16", n)
 	}
 }
 

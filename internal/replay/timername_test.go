@@ -19,13 +19,13 @@ func TestNondeterminismError_namedTimer_showsName(t *testing.T) {
 	x := instance(t, body(func(c *replay.Context) { c.Await(activity(c, "charge")) }))
 	e := as[*replay.NondeterminismError](t, x.Replay(log[1:]))
 	if e.Expected != `TimerCreated "payment window"` || e.Got != `ActivityScheduled "charge"` {
-		t.Errorf("%v", e)
+		t.Errorf("got %v", e)
 	}
 	x = instance(t, nap("payment window"))
 	e = as[*replay.NondeterminismError](t, x.Replay(record(t, body(func(c *replay.Context) {
 		c.Await(activity(c, "charge"))
 	}))[1:]))
 	if e.Got != `TimerCreated "payment window"` {
-		t.Errorf("%v", e)
+		t.Errorf("got %v", e)
 	}
 }

@@ -40,7 +40,7 @@ func TestClose_deferredCalls_runUntilTheyWait(t *testing.T) {
 			t.Error("the coroutine has not ended after Close")
 		}
 		if want := []string{"recovered <nil>, replaying true", "outer"}; !slices.Equal(log, want) {
-			t.Errorf("%q, want %q", log, want)
+			t.Errorf("got %q, want %q", log, want)
 		}
 	})
 }
@@ -103,7 +103,7 @@ func TestClose_panicInDeferredCall_isLogged(t *testing.T) {
 		}
 		if got := log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "order-17") ||
 			!strings.Contains(got, "a bug in a deferred call") {
-			t.Errorf("logged %q", got)
+			t.Errorf("got log %q", got)
 		}
 	})
 }
@@ -119,7 +119,7 @@ func TestClose_suspendedInDeferredCallOfPanic_ends(t *testing.T) {
 		}))
 		turn(t, x)
 		if !x.Close() || recovered != nil {
-			t.Errorf("recovered %v, want nil", recovered)
+			t.Errorf("got recovered value %v, want nil", recovered)
 		}
 	})
 }
@@ -135,7 +135,7 @@ func TestPanic_deferredCallsAwait_thenContinues(t *testing.T) {
 	last := events[len(events)-1]
 	if last.Kind != history.OrchestrationFailed || last.Error.Type != history.TypePanic ||
 		!strings.HasPrefix(last.Error.Message, "user\n") {
-		t.Errorf("%s: %+v", last.String(), last.Error)
+		t.Errorf("%s: got %+v", last.String(), last.Error)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestClose_blockingDeferredCall_returnsFalse(t *testing.T) {
 		turn(t, x)
 		before := time.Now()
 		if x.Close() || time.Since(before) != time.Second {
-			t.Errorf("Close waited %v and must return false after a second", time.Since(before))
+			t.Errorf("Close: took %v, want false after one second", time.Since(before))
 		}
 		close(release)
 		if !x.Close() {
@@ -179,11 +179,11 @@ func TestGoexit_inTheBody_failsTheOrchestration(t *testing.T) {
 		last := log[len(log)-1]
 		if last.Kind != history.OrchestrationFailed || last.Error.Type != history.TypeGoexit ||
 			!strings.Contains(last.Error.Message, "runtime.Goexit") {
-			t.Errorf("%s: %+v", last.String(), last.Error)
+			t.Errorf("%s: got %+v", last.String(), last.Error)
 		}
 		x := replay.New(code, options)
 		if err := x.Replay(log); err != nil || !x.Ended() {
-			t.Errorf("replayed: ended %v, %v", x.Ended(), err)
+			t.Errorf("replay: got ended %v, error %v", x.Ended(), err)
 		}
 		last.ID, last.Kind = last.ID+1, history.TurnStarted
 		y := replay.New(code, options)
@@ -200,7 +200,7 @@ func TestPanic_failure_hasStack(t *testing.T) {
 	f := log[len(log)-1].Error
 	if f == nil || f.Type != history.TypePanic || !strings.HasPrefix(f.Message, "boom\n") ||
 		!strings.Contains(f.Message, "replay_test.explode") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 	if err := replay.New(code, options).Replay(log); err != nil {
 		t.Error(err)
@@ -220,7 +220,7 @@ func TestTurn_failed_codeCannotRecover(t *testing.T) {
 		_, err := x.Turn(replay.Turn{Now: epoch})
 		e := as[*replay.UnregisteredError](t, err)
 		if e.InstanceID != "order-17" || e.What != "no activity is registered as x" {
-			t.Errorf("%+v", e)
+			t.Errorf("got %+v", e)
 		}
 		if _, err := x.Turn(replay.Turn{Now: epoch}); err == nil {
 			t.Error("a turn succeeded after a failed turn")
@@ -345,7 +345,7 @@ func TestTurnLimit_blockedBody_isReportedWithStack(t *testing.T) {
 		e := as[*replay.BlockedOutsideError](t, err)
 		if time.Since(before) != time.Minute || e.Limit != time.Minute ||
 			!strings.Contains(e.Stack, "replay_test.waitOutside") {
-			t.Errorf("after %v: %v", time.Since(before), e)
+			t.Errorf("after %v: got %v", time.Since(before), e)
 		}
 		if x.Close() || time.Since(before) != time.Minute {
 			t.Error("Close waited for code that blocked the turn")
@@ -353,7 +353,7 @@ func TestTurnLimit_blockedBody_isReportedWithStack(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		if !unwound || past || !x.Close() {
-			t.Errorf("after the release: unwound %v, continued %v", unwound, past)
+			t.Errorf("after the release: got cleanup %v, continued %v", unwound, past)
 		}
 	})
 }
@@ -428,7 +428,7 @@ func TestAwait_taskOfOtherInstance_panics(t *testing.T) {
 	turn(t, instance(t, body(func(c *replay.Context) { other = activity(c, "a") })))
 	log := record(t, body(func(c *replay.Context) { c.Await(other) }))
 	if f := log[len(log)-1].Error; f == nil || !strings.Contains(f.Message, "a future of instance") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -439,7 +439,7 @@ func TestEnd_bodyFails_recordsFailure(t *testing.T) {
 		return replay.Ending{Kind: history.OrchestrationFailed, Error: want}
 	}})
 	if last := log[len(log)-1]; last.Kind != history.OrchestrationFailed || last.Error != want {
-		t.Errorf("%s: %+v", last.String(), last.Error)
+		t.Errorf("%s: got %+v", last.String(), last.Error)
 	}
 }
 

@@ -23,10 +23,10 @@ func TestTurn_inputs_precedeTheirDecisions(t *testing.T) {
 		"ActivityCompleted #8 of #4", `ActivityScheduled #9 "after-b"`,
 		"ActivityCancelRequested #10 (orchestration_terminal_completed)", "OrchestrationCompleted #11")
 	if first := events[0]; first.Version != "1" || first.BuildID != "b" || !first.Time.Equal(epoch) {
-		t.Errorf("TurnStarted: %+v", first)
+		t.Errorf("TurnStarted: got %+v", first)
 	}
 	if x.LastEventID() != 11 || !x.Ended() {
-		t.Errorf("last event %d, ended %v", x.LastEventID(), x.Ended())
+		t.Errorf("got last event %d, ended %v", x.LastEventID(), x.Ended())
 	}
 }
 
@@ -40,13 +40,13 @@ func TestTurn_first_startsBeforeItsInputs(t *testing.T) {
 func TestTurn_inputsThatDoNotApply_areDropped(t *testing.T) {
 	t.Parallel()
 	for name, input := range map[string]history.Event{
-		"unknown task":           done(99),
-		"not a task":             done(2),
-		"outcome of other kind":  fired(3),
-		"settled already":        done(4),
-		"cancelled timer":        fired(7),
-		"unknown kind of input":  {Kind: history.InputsParked},
-		"a decision is no input": {Kind: history.ActivityScheduled, Name: "x"},
+		"unknown task":            done(99),
+		"not a task":              done(2),
+		"outcome of another kind": fired(3),
+		"already settled":         done(4),
+		"cancelled timer":         fired(7),
+		"unknown kind of input":   {Kind: history.InputsParked},
+		"decision as input":       {Kind: history.ActivityScheduled, Name: "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +60,7 @@ func TestTurn_inputsThatDoNotApply_areDropped(t *testing.T) {
 			turn(t, x, done(4))
 			before := x.LastEventID()
 			if events := turn(t, x, input); len(events) > 0 || x.LastEventID() != before {
-				t.Errorf("applied: %q", kinds(events))
+				t.Errorf("got events %q", kinds(events))
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func TestTurn_outcomeOfCancelledActivity_isRecordedOnce(t *testing.T) {
 	turn(t, x, done(5))
 	if failure == nil || failure.Type != history.TypeCancelled || failure.Reason != "requested" ||
 		failure.Message != "not needed" {
-		t.Errorf("the code observed %+v", failure)
+		t.Errorf("got observed failure %+v", failure)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestTurn_outputFailed_settlesItsTask(t *testing.T) {
 	turn(t, x)
 	turn(t, x, history.Event{Kind: history.OutputFailed, SourceEventID: 3, Error: why})
 	if got != why || !x.Ended() {
-		t.Errorf("the timer failed with %+v, ended %v", got, x.Ended())
+		t.Errorf("got timer failure %+v, ended %v", got, x.Ended())
 	}
 }
 
@@ -116,11 +116,11 @@ func TestTurn_messageEndsTheExecution_isTheLast(t *testing.T) {
 	wantKinds(t, out.Events, "TurnStarted #5", "ActivityCompleted #6 of #3",
 		"ActivityCancelRequested #7 of #4 (orchestration_terminal_completed)", "OrchestrationCompleted #8")
 	if out.Consumed != 2 || !out.Ended {
-		t.Errorf("consumed %d, ended %v", out.Consumed, out.Ended)
+		t.Errorf("got consumed %d, ended %v", out.Consumed, out.Ended)
 	}
 	out, err = x.Turn(replay.Turn{Now: epoch, Inputs: [][]history.Event{{done(4)}}})
 	if err != nil || len(out.Events) > 0 || out.Consumed != 1 || !out.Ended {
-		t.Errorf("a turn after the end: %+v, %v", out, err)
+		t.Errorf("a turn after the end: got %+v, error %v", out, err)
 	}
 }
 
@@ -148,13 +148,13 @@ func TestTurn_time_neverDecreases(t *testing.T) {
 	want := []time.Duration{time.Minute, time.Minute, time.Hour + time.Minute}
 	for i := range want {
 		if saw[i] != want[i] {
-			t.Errorf("observed %v, want %v", saw, want)
+			t.Errorf("got observed %v, want %v", saw, want)
 			break
 		}
 	}
 	for i := range events {
 		if got := events[i].Time.Sub(epoch); got != want[2] {
-			t.Errorf("%s at %v", events[i].String(), got)
+			t.Errorf("%s: got time %v", events[i].String(), got)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestCancel_losersOfOneKind_shareOneEvent(t *testing.T) {
 		"ActivityCancelRequested #12 of #6 (select_loser)")
 	if rs := cancels[0].SourceEventIDs; len(rs) != 1 || rs[0] != (history.Range{First: 3, Last: 4}) ||
 		cancels[0].RequestedBy != history.RequestedByOrchestration {
-		t.Errorf("%+v", cancels[0])
+		t.Errorf("got %+v", cancels[0])
 	}
 	x := replay.New(code, options)
 	t.Cleanup(func() { x.Close() })

@@ -31,17 +31,17 @@ func TestLogger_replayAndUnwinding_logsNothing(t *testing.T) {
 	log := record(t, code)
 	x := replay.New(code, opts)
 	if err := x.Replay(log); err != nil || out.Len() > 0 {
-		t.Fatalf("during replay: %q, %v", &out, err)
+		t.Fatalf("during replay: got log %q, error %v", &out, err)
 	}
 	turn(t, x, done(3))
 	x.Close()
 	lines := strings.TrimSpace(out.String())
 	if strings.Contains(lines, "\n") || !strings.Contains(lines, "msg=second") {
-		t.Errorf("logged %q", lines)
+		t.Errorf("got log %q", lines)
 	}
 	for _, attr := range []string{"orchestration=o", "instance=order-17", "execution=01JEXECUTION", "k=v"} {
 		if !strings.Contains(lines, attr) {
-			t.Errorf("no %s in %q", attr, lines)
+			t.Errorf("got log %[2]q, want %[1]s", attr, lines)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestRand_dependsOnTheExecution(t *testing.T) {
 	ids, sum := draw("x1", 3)
 	again, sumAgain := draw("x1", 3)
 	if !slices.Equal(ids, again) || sum != sumAgain {
-		t.Errorf("%v %d, then %v %d", ids, sum, again, sumAgain)
+		t.Errorf("got %v and %d, then %v and %d", ids, sum, again, sumAgain)
 	}
 	if fewer, _ := draw("x1", 1); !slices.Equal(ids, fewer) {
 		t.Error("the UUIDs depend on the number of random numbers")
@@ -76,7 +76,7 @@ func TestRand_dependsOnTheExecution(t *testing.T) {
 	if v4 := regexp.MustCompile(
 		`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`,
 	); !v4.MatchString(ids[0]) || ids[0] == ids[1] {
-		t.Errorf("%q are not different UUIDs of version 4", ids)
+		t.Errorf("got %q, want different UUIDs of version 4", ids)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestRand_isStableBetweenReleases(t *testing.T) {
 	var n int
 	record(t, body(func(c *replay.Context) { uuid, n = c.NewUUID(), c.Rand().IntN(1000) }))
 	if uuid != goldenUUID || n != goldenNumber {
-		t.Errorf("%q and %d, want %q and %d", uuid, n, goldenUUID, goldenNumber)
+		t.Errorf("got %q and %d, want %q and %d", uuid, n, goldenUUID, goldenNumber)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestReplay_payloadNotFetched_isError(t *testing.T) {
 		spoil(spoilt)
 		x := replay.New(body(race), options)
 		if err := x.Replay(spoilt); err == nil || !strings.Contains(err.Error(), "not fetched") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		x.Close()
 	}
@@ -202,7 +202,7 @@ func TestBytes_coroutinesAndTasks_areCounted(t *testing.T) {
 	turn(t, x, done(3))
 	many := x.Bytes()
 	if one < 4<<10 || many < one+100*100 {
-		t.Errorf("%d bytes, then %d bytes with 100 more timers", one, many)
+		t.Errorf("got %d bytes, then %d bytes with 100 more timers", one, many)
 	}
 }
 

@@ -49,17 +49,17 @@ func TestVersion_firstCall_recordsMaxVersion(t *testing.T) {
 	var live []int
 	log := record(t, body(versioned(replay.DefaultVersion, 1, &live)), message(done(3)), message(done(7)))
 	if !slices.Equal(live, []int{1, 1, 1, 1}) {
-		t.Errorf("versions %v, want only 1", live)
+		t.Errorf("got versions %v, want only 1", live)
 	}
 	if m := marks(log); len(m) != 1 || m[0].ChangeID != "change" || m[0].Version != "1" || m[0].ID != 6 {
-		t.Errorf("recorded versions %+v in %v", m, kinds(log))
+		t.Errorf("got recorded versions %+v in %v", m, kinds(log))
 	}
 	for _, most := range []int{1, 2, 9} {
 		var again []int
 		x := replay.New(body(versioned(1, most, &again)), options)
 		t.Cleanup(func() { x.Close() })
 		if err := x.Replay(log); err != nil || !x.Ended() || !slices.Equal(again, live) {
-			t.Errorf("maximum version %d: versions %v, error %v", most, again, err)
+			t.Errorf("maximum version %d: got versions %v, error %v", most, again, err)
 		}
 	}
 }
@@ -80,7 +80,8 @@ func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 			slices.ContainsFunc(got, func(v int) bool {
 				return v != replay.DefaultVersion
 			}) {
-			t.Errorf("replay split before event #%d: versions %v, ended %v, error %v", log[n].ID, got, x.Ended(), err)
+			t.Errorf("replay split before event #%d: got versions %v, ended %v, error %v", log[n].ID, got, x.Ended(),
+				err)
 		}
 	}
 
@@ -91,7 +92,7 @@ func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if events := turn(t, x, done(6)); len(marks(events)) > 0 || !x.Ended() {
-		t.Errorf("versions %v, then events %v", got, kinds(events))
+		t.Errorf("got versions %v, then events %v", got, kinds(events))
 	}
 
 	got = nil
@@ -101,7 +102,7 @@ func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if events := turn(t, x, done(3)); len(marks(events)) == 0 || got[0] != 1 {
-		t.Errorf("an execution before the change uses versions %v: %v", got, kinds(events))
+		t.Errorf("execution before the change: got versions %v, events %v", got, kinds(events))
 	}
 }
 
@@ -139,11 +140,11 @@ func TestVersion_notInTheCode_namesTheMissingCode(t *testing.T) {
 			t.Cleanup(func() { x.Close() })
 			var e *replay.NondeterminismError
 			if err := x.Replay(tt.log); !errors.As(err, &e) {
-				t.Fatalf("versions %v, error %v", got, err)
+				t.Fatalf("got versions %v, error %v", got, err)
 			}
 			if e.EventID != tt.eventID || !strings.Contains(e.Expected, tt.expected) ||
 				!strings.Contains(e.Got, tt.got) {
-				t.Errorf("%+v", e)
+				t.Errorf("got %+v", e)
 			}
 		})
 	}
@@ -193,14 +194,14 @@ func TestVersion_callMissing_isNondeterminism(t *testing.T) {
 		var e *replay.NondeterminismError
 		if err := x.Replay(log); !errors.As(err, &e) || e.EventID != tt.eventID ||
 			!strings.Contains(e.Expected, "VersionMarked \""+tt.change+"\"") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 	for _, code := range []func(*replay.Context){with("new", "first", "newer", "second", "newest")} {
 		x := replay.New(body(code), options)
 		t.Cleanup(func() { x.Close() })
 		if err := x.Replay(log); err != nil || !x.Ended() {
-			t.Errorf("new changes between the recorded changes: %v", err)
+			t.Errorf("new changes between the recorded changes: got error %v", err)
 		}
 	}
 }
@@ -219,14 +220,14 @@ func TestVersion_coroutinesAndScopes_shareOneVersion(t *testing.T) {
 	}
 	log := record(t, body(code), []history.Event{{Kind: history.CancelRequested, Reason: "requested"}})
 	if !slices.Equal(got, []int{7, 7, 7}) {
-		t.Errorf("versions %v, want only 7", got)
+		t.Errorf("got versions %v, want only 7", got)
 	}
 	if n := len(marks(log)); n != 1 {
-		t.Errorf("%d versions are recorded, want 1", n)
+		t.Errorf("got %d recorded versions, want 1", n)
 	}
 	x := replay.New(body(code), options)
 	t.Cleanup(func() { x.Close() })
 	if err := x.Replay(log); err != nil || !slices.Equal(got, []int{7, 7, 7}) {
-		t.Errorf("replay: versions %v, error %v", got, err)
+		t.Errorf("replay: got versions %v, error %v", got, err)
 	}
 }

@@ -17,13 +17,13 @@ func raisedNow(id string) history.Event {
 // waitEnds runs a turn for each message, on a warm instance or on a new one for each turn, and returns the ended waits.
 func waitEnds(t *testing.T, code replay.Orchestration, cold bool, messages ...[]history.Event) (ends []string) {
 	t.Helper()
-	asked := options
-	asked.WaitEnds = true
+	requested := options
+	requested.WaitEnds = true
 	log := []history.Event{started}
 	var x *replay.Instance
 	for n, m := range append([][]history.Event{nil}, messages...) {
 		if x == nil || cold {
-			x = replay.New(code, asked)
+			x = replay.New(code, requested)
 			t.Cleanup(func() { x.Close() })
 			if err := x.Replay(log); err != nil {
 				t.Fatal(err)
@@ -57,23 +57,23 @@ func TestWaitForExternalEvent_receivedOrCancelled_endsOnce(t *testing.T) {
 		}, [][]history.Event{message(raisedNow("1"), raisedNow("2"))}, []string{
 			"1: a #3  at 1m0s", "1: a #6  at 1m0s",
 		}},
-		"it was there before": {func(c *replay.Context) {
+		"event arrived before the wait": {func(c *replay.Context) {
 			c.Await(activity(c, "x"))
 			c.Await(c.WaitForExternalEvent("a"))
 		}, [][]history.Event{message(raisedNow("1")), message(done(3))}, []string{"2: a #8  at 2m0s"}},
-		"given up": {func(c *replay.Context) {
+		"abandoned": {func(c *replay.Context) {
 			w := c.WaitForExternalEvent("a")
 			c.Await(activity(c, "x"))
 			w.Cancel("requested", "")
 			c.Await(activity(c, "y"))
 		}, [][]history.Event{message(done(4)), message(raisedNow("1"))}, []string{"1: a #3 requested at 1m0s"}},
-		"received and given up in one turn": {func(c *replay.Context) {
+		"received and abandoned in one turn": {func(c *replay.Context) {
 			w := c.WaitForExternalEvent("a")
 			c.AwaitAny([]*replay.Task{activity(c, "x")})
 			w.Cancel("select_loser", "")
 			c.Await(activity(c, "y"))
 		}, [][]history.Event{message(raisedNow("1"), done(4))}, []string{"1: a #3 select_loser at 1m0s"}},
-		"received, and given up in a later turn": {func(c *replay.Context) {
+		"received, and abandoned in a later turn": {func(c *replay.Context) {
 			w := c.WaitForExternalEvent("a")
 			c.AwaitAny([]*replay.Task{activity(c, "x")})
 			w.Cancel("select_loser", "")
@@ -103,7 +103,7 @@ func TestWaitForExternalEvent_receivedOrCancelled_endsOnce(t *testing.T) {
 	} {
 		for _, cold := range []bool{false, true} {
 			if got := waitEnds(t, body(c.code), cold, c.messages...); !slices.Equal(got, c.want) {
-				t.Errorf("%s, cold %v: %q, want %q", name, cold, got, c.want)
+				t.Errorf("%s, cold %v: got %q, want %q", name, cold, got, c.want)
 			}
 		}
 	}
@@ -115,6 +115,6 @@ func TestWaitEnds_notRequested_returnsNone(t *testing.T) {
 	x := instance(t, body(func(c *replay.Context) { c.WaitForExternalEvent("a") }))
 	out, err := x.Turn(replay.Turn{Now: epoch, Version: "1", BuildID: "b"})
 	if err != nil || !out.Ended || out.Waits != nil {
-		t.Errorf("%+v, %v", out.Waits, err)
+		t.Errorf("got %+v, error %v", out.Waits, err)
 	}
 }

@@ -188,12 +188,12 @@ func TestReplay_anyWaitsAndCuts_matches(t *testing.T) {
 			}
 			y := replay.New(code, options)
 			if err := y.Replay(slices.Clone(log)); err != nil {
-				t.Fatalf("%v\n%q", err, kinds(log))
+				t.Fatalf("got error %v for\n%q", err, kinds(log))
 			}
 			for id := range int64(len(log)) {
 				open, ending := x.OpenActivity(id)
 				if o, e := y.OpenActivity(id); o != open || e != ending {
-					t.Fatalf("#%d: warm %v, %v, cold %v, %v\n%q", id, open, ending, o, e, kinds(log))
+					t.Fatalf("event %d: warm %v, %v, cold %v, %v\n%q", id, open, ending, o, e, kinds(log))
 				}
 			}
 			cold := turn
@@ -205,7 +205,8 @@ func TestReplay_anyWaitsAndCuts_matches(t *testing.T) {
 			again, err := y.Turn(cold)
 			if err != nil || text(out.Events) != text(again.Events) || x.Ended() != y.Ended() ||
 				out.Consumed != again.Consumed {
-				t.Fatalf("%v\n%q\nwarm %q\ncold %q", err, kinds(log), kinds(out.Events), kinds(again.Events))
+				t.Fatalf("got error %v for\n%q\nwarm %q\ncold %q", err, kinds(log), kinds(out.Events),
+				kinds(again.Events))
 			}
 			y.Close()
 			log = append(log, out.Events...)
@@ -213,7 +214,7 @@ func TestReplay_anyWaitsAndCuts_matches(t *testing.T) {
 		z := replay.New(code, options)
 		defer z.Close()
 		if err := z.Replay(log); err != nil || z.Ended() != x.Ended() {
-			t.Fatalf("%v, ended %v, warm %v\n%q", err, z.Ended(), x.Ended(), kinds(log))
+			t.Fatalf("got error %v, ended %v, warm %v\n%q", err, z.Ended(), x.Ended(), kinds(log))
 		}
 	})
 }

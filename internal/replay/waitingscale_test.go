@@ -52,13 +52,13 @@ func TestReplay_manyOpenScopes_finishesWithinTurnLimit(t *testing.T) {
 		}
 		log = append(log, turn(t, x, ends...)...)
 	}
-	patient := options
+	withLimit := options
 	// enough for the race detector on a busy machine; a search of all tasks takes longer even without it
-	patient.TurnLimit = 20 * time.Second
-	y := replay.New(o, patient)
+	withLimit.TurnLimit = 20 * time.Second
+	y := replay.New(o, withLimit)
 	defer y.Close()
 	if err := y.Replay(log); err != nil || !y.Ended() {
-		t.Errorf("%v, ended: %v", err, y.Ended())
+		t.Errorf("got error %v, ended %v", err, y.Ended())
 	}
 }
 

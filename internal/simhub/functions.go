@@ -116,7 +116,7 @@ func (h *Hub) join(queueURL string, environment func() recordHandler) {
 			ctx, release := h.limited(ctx)
 			defer release()
 			ctx, inv := begin(ctx, *ms[0].ReceiptHandle, h.Scheduler)
-			if h.options.Mortal {
+			if h.options.EndOnRedelivery {
 				h.holders.take(inv, ms)
 			}
 			failed := environment().HandleRecords(ctx, Records(ms))

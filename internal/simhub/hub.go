@@ -62,7 +62,7 @@ type Options struct {
 	Metrics dispatch.Metrics
 	// Interceptors are installed in all functions.
 	Interceptors []perdure.Interceptor
-	// Tasks records the tasks that turns schedule and end, and CheckRest compares it with the histories. The default is
+	// Tasks records the tasks that turns schedule and end, and CheckIdle compares it with the histories. The default is
 	// nil.
 	Tasks *TaskWitness
 	// Codecs are installed in all functions.
@@ -81,9 +81,9 @@ type Options struct {
 	Ordered bool
 	// Sweep adds a Sweeper. It requires virtual time and a hub without a Schedule.
 	Sweep bool
-	// Mortal ends an invocation when one of its messages is redelivered, as a function's timeout does. Otherwise the
-	// invocation continues, like one that was frozen.
-	Mortal bool
+	// EndOnRedelivery ends an invocation when one of its messages is redelivered, as the timeout of a function does.
+	// Otherwise the invocation continues, like one that was frozen.
+	EndOnRedelivery bool
 	// Faults observes the faults of user code that the functions report. It may be nil.
 	Faults faults.Observer
 	// Logger receives all logs. The default discards them.

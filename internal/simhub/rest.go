@@ -32,9 +32,9 @@ func (h *Hub) ServeFor(ctx context.Context, d time.Duration) {
 	<-served
 }
 
-// CheckRest returns the errors of a hub at rest: an instance that has not ended, an execution with an invalid history,
+// CheckIdle returns the errors of a hub at rest: an instance that has not ended, an execution with an invalid history,
 // a remaining message or schedule.
-func (h *Hub) CheckRest(ctx context.Context) error {
+func (h *Hub) CheckIdle(ctx context.Context) error {
 	h.Cloud.Table.Lag(0)
 	return errors.Join(h.checkInstances(ctx), h.checkQueues(ctx))
 }

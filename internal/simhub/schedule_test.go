@@ -71,7 +71,7 @@ func scheduled(t *testing.T, s simhub.Schedule) (trace []string) {
 				}
 			}
 		})
-		err = errors.Join(h.Scheduler.Run(t.Context(), 24*time.Hour), h.CheckRest(t.Context()))
+		err = errors.Join(h.Scheduler.Run(t.Context(), 24*time.Hour), h.CheckIdle(t.Context()))
 		end, endErr := h.Provider.ReadTerminalEvent(t.Context(), in.ExecutionID)
 		if err = errors.Join(err, endErr); err != nil || string(end.Output) != "12" {
 			t.Errorf("seed %d: ended with %s, %v\n%s", s.Seed, end.String(), err,

@@ -38,7 +38,8 @@ func (h Harness) runLacks(t *testing.T) {
 				h.open(t, 0, func(f *kit.Fixture) {
 					declined := errors.Is(d.call(f), provider.UnsupportedError{Capability: d.capability})
 					if declined != h.lacks(d.capability) {
-						f.T.Errorf("the provider declines it: %v, and Harness.Lacks says: %v", declined, !declined)
+						f.T.Errorf("the provider declines the capability: %v; Harness.Lacks has it: %v",
+							declined, !declined)
 					}
 				})
 			})

@@ -81,7 +81,7 @@ func (h Harness) runGroup(t *testing.T, name string, cases []kit.Case, ran *atom
 				case h.lacks(c.Optional):
 					t.Skipf("the provider does not support %s", c.Optional)
 				case c.Long && testing.Short():
-					t.Skip("takes long; skipped with -short")
+					t.Skip("slow test; skipped with -short")
 				}
 				h.open(t, c.Visibility, func(f *kit.Fixture) {
 					ran.Add(1)

@@ -30,7 +30,7 @@ func TestTelemetryPage_listsAllAttributes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != want.String() {
-		t.Errorf("docs/operate/telemetry.md is not what the code says (go test ./... -update in "+
+		t.Errorf("docs/operate/telemetry.md differs from the code (run go test ./... -update in "+
 			"telemetry/perdureotel):\n%s\ninstead of\n%s", got, want.String())
 	}
 }

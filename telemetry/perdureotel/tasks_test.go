@@ -51,7 +51,7 @@ func waited(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 		t.Fatal(err)
 	}
 	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted {
-		t.Fatalf("%+v, %v", s, err)
+		t.Fatalf("got %+v, error %v", s, err)
 	}
 	return spans.GetSpans()
 }
@@ -90,28 +90,28 @@ func TestWaitSpans_ofEachKindOfTask_matchHistory(t *testing.T) {
 			parent := sequenceOf(turns, s.Parent.SpanID())
 			if parent == "" || want.begun != "" && parent != want.begun ||
 				s.SpanContext.TraceID() != turns[parent].SpanContext.TraceID() {
-				t.Errorf("%s: %s is a child of turn %q, want %s", name, span, parent, want.begun)
+				t.Errorf("%s: parent of %s: got turn %q, want %s", name, span, parent, want.begun)
 			}
 			if got := s.EndTime.Sub(s.StartTime); want.took > 0 && got.Round(time.Second) != want.took {
-				t.Errorf("%s: %s took %v", name, span, got)
+				t.Errorf("%s: %s: got duration %v", name, span, got)
 			}
 			if a["perdure.task.end"] != want.end || a["perdure.task.instance.id"] != want.instance ||
 				a["perdure.task.reason"] != want.reason || a["perdure.instance.id"] != "order-7" ||
 				a["perdure.task.id"] == "" {
-				t.Errorf("%s: %s has %v", name, span, a)
+				t.Errorf("%s: %s: got attributes %v", name, span, a)
 			}
 			if failed := s.Status.Code == codes.Error; failed != (want.fails != "") ||
 				s.Status.Description != want.fails || s.SpanKind != trace.SpanKindInternal {
-				t.Errorf("%s: %s is %+v", name, span, s.Status)
+				t.Errorf("%s: %s: got status %+v", name, span, s.Status)
 			}
 			if ended[s.SpanContext.SpanID()] != a["perdure.task.ended_in"] {
-				t.Errorf("%s: %s ended in turn %s, and turn %q links to it", name, span, a["perdure.task.ended_in"],
+				t.Errorf("%s: %s: got end in turn %s and a link from turn %q", name, span, a["perdure.task.ended_in"],
 					ended[s.SpanContext.SpanID()])
 			}
 		}
 		for _, s := range all {
 			if s.Name == "update set" || s.Name == "activity" {
-				t.Errorf("%s: there is a span %s", name, s.Name)
+				t.Errorf("%s: got span %s, want none", name, s.Name)
 			}
 		}
 	}
@@ -151,13 +151,13 @@ func TestWaitSpans_tasksAreReportedAgain_haveTheSameIDs(t *testing.T) {
 			if s.Parent.SpanID().String() != "00f067aa0ba902b7" ||
 				s.SpanContext.TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" ||
 				s.EndTime.Sub(s.StartTime) != 3*time.Minute || s.Name != "timer" {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v", s)
 			}
 			ids = append(ids, s.SpanContext)
 		}
 	}
 	if len(ids) != 4 || !ids[0].Equal(ids[2]) || !ids[1].Equal(ids[3]) || ids[0].Equal(ids[1]) {
-		t.Errorf("ids %v", ids)
+		t.Errorf("got ids %v", ids)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestWaitSpans_useSamplingDecisionOfTheirTurn(t *testing.T) {
 		perdureotel.New(tp).Interceptor().OnTasks(t.Context(), ended(1, parent))
 		all := spans.GetSpans()
 		if len(all) != want || want == 1 && all[0].Parent.IsValid() != (parent != "") {
-			t.Errorf("%q: %+v", parent, all)
+			t.Errorf("%q: got %+v", parent, all)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func TestWaitSpans_hundredThousandTimersEnd_areLimited(t *testing.T) {
 	turn := named(t, all, "turn wait", 1)[0]
 	if n := len(named(t, all, "timer", 1000)); attrs(turn)["perdure.turn.waits_omitted"] != fmt.Sprint(100_000-n) ||
 		len(links(turn)["ended"]) != 32 {
-		t.Errorf("%d spans, %v, %d links", n, attrs(turn), len(links(turn)["ended"]))
+		t.Errorf("got %d spans, %v, %d links", n, attrs(turn), len(links(turn)["ended"]))
 	}
 }
 
@@ -203,6 +203,6 @@ func TestWithoutTaskSpans_setsNoOnTasks(t *testing.T) {
 	t.Parallel()
 	tp, _ := recording()
 	if i := perdureotel.New(tp, perdureotel.WithoutTaskSpans()).Interceptor(); i.OnTasks != nil || i.Turn == nil {
-		t.Error("the engine tells it of tasks")
+		t.Error("the engine reports tasks to the interceptor")
 	}
 }

@@ -83,7 +83,7 @@ func named(t *testing.T, all tracetest.SpanStubs, name string, n int) []tracetes
 	t.Helper()
 	found := slices.DeleteFunc(slices.Clone(all), func(s tracetest.SpanStub) bool { return s.Name != name })
 	if len(found) != n {
-		t.Fatalf("%d spans %q, want %d", len(found), name, n)
+		t.Fatalf("got %d spans %q, want %d", len(found), name, n)
 	}
 	return found
 }
@@ -105,7 +105,7 @@ func fulfilled(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 	}
 	env.Advance(time.Hour)
 	if s, err := env.Client().Wait(ctx, id); err != nil || s.Status != client.StatusCompleted {
-		t.Fatalf("%+v, %v", s, err)
+		t.Fatalf("got %+v, error %v", s, err)
 	}
 	return spans.GetSpans()
 }
@@ -120,18 +120,18 @@ func TestSpans_ofAnOrchestration_haveExpectedTracesAndLinks(t *testing.T) {
 	seen := map[trace.TraceID]bool{start.SpanContext.TraceID(): true, raise.SpanContext.TraceID(): true}
 	for i, turn := range turns {
 		if turn.Parent.IsValid() || seen[turn.SpanContext.TraceID()] {
-			t.Errorf("turn %d is no trace of its own", i+1)
+			t.Errorf("turn %d: want a separate trace", i+1)
 		}
 		seen[turn.SpanContext.TraceID()] = true
 		if a := attrs(turn); a["perdure.turn.sequence"] != fmt.Sprint(i+1) || a["perdure.turn.committed"] != "true" ||
 			a["messaging.system"] != "aws_sqs" || a["perdure.orchestration.name"] != "fulfil" {
-			t.Errorf("turn %d has %v", i+1, a)
+			t.Errorf("turn %d: got attributes %v", i+1, a)
 		}
 	}
 	began, packed := start.SpanContext.SpanID(), named(t, all, "external event packed", 1)[0]
 	if packed.Parent.SpanID() != turns[0].SpanContext.SpanID() ||
 		packed.SpanContext.TraceID() != turns[0].SpanContext.TraceID() {
-		t.Errorf("the wait is a child of %s", packed.Parent.SpanID())
+		t.Errorf("parent of the wait: got %s", packed.Parent.SpanID())
 	}
 	for i, want := range []map[string][]trace.SpanID{
 		{"start": {began}},
@@ -142,36 +142,36 @@ func TestSpans_ofAnOrchestration_haveExpectedTracesAndLinks(t *testing.T) {
 		{"start": {began}, "previous": {turns[1].SpanContext.SpanID()}, "awaited": {turns[0].SpanContext.SpanID()}},
 	} {
 		if got := links(turns[i]); !maps.EqualFunc(got, want, slices.Equal) {
-			t.Errorf("turn %d links to %v, want %v", i+1, got, want)
+			t.Errorf("turn %d: got links to %v, want %v", i+1, got, want)
 		}
 	}
 	for i, a := range attempts {
 		if a.Parent.SpanID() != turns[0].SpanContext.SpanID() ||
 			a.SpanContext.TraceID() != turns[0].SpanContext.TraceID() {
-			t.Errorf("attempt %d is a child of %s", i+1, a.Parent.SpanID())
+			t.Errorf("attempt %d: got parent %s", i+1, a.Parent.SpanID())
 		}
 		if got := attrs(a); got["perdure.activity.attempt"] != fmt.Sprint(i+1) ||
 			got["messaging.destination.name"] != "default" {
-			t.Errorf("attempt %d has %v", i+1, got)
+			t.Errorf("attempt %d: got attributes %v", i+1, got)
 		}
 	}
 	if first := attempts[0]; first.Status.Code != codes.Error || first.Status.Description != "declined" ||
 		attrs(first)["error.type"] != "error" || attempts[1].Status.Code == codes.Error {
-		t.Errorf("attempts ended %+v, %+v", first.Status, attempts[1].Status)
+		t.Errorf("got attempt statuses %+v, %+v", first.Status, attempts[1].Status)
 	}
 	execution := attrs(turns[0])["perdure.execution.id"]
 	for _, s := range all {
 		a := attrs(s)
 		if client := s.SpanKind == trace.SpanKindProducer; a["perdure.instance.id"] != "order-7" ||
 			!client && (a["perdure.execution.id"] != execution || execution == "") {
-			t.Errorf("%s has %v", s.Name, a)
+			t.Errorf("%s: got attributes %v", s.Name, a)
 		}
 	}
 	for i, s := range named(t, all, "HTTP POST", 2) {
 		if s.Parent.SpanID() != attempts[i].SpanContext.SpanID() ||
 			s.SpanContext.SpanID() == attempts[i].SpanContext.SpanID() ||
 			attrs(s)["perdure.activity.id"] != attrs(attempts[i])["perdure.activity.id"] {
-			t.Errorf("what an attempt calls is a child of %s, with %v", s.Parent.SpanID(), attrs(s))
+			t.Errorf("call in an attempt: got parent %s, attributes %v", s.Parent.SpanID(), attrs(s))
 		}
 	}
 }
@@ -196,7 +196,7 @@ func TestAttributes_documented_areThoseOfTheSpans(t *testing.T) {
 		documented[a.Key] = true
 	}
 	if !maps.Equal(had, documented) {
-		t.Errorf("spans have %v, documented are %v", slices.Sorted(maps.Keys(had)),
+		t.Errorf("got attributes %v, want the documented %v", slices.Sorted(maps.Keys(had)),
 			slices.Sorted(maps.Keys(documented)))
 	}
 }
@@ -222,12 +222,12 @@ func TestTurnSpan_repeatedTurn_hasTheSameIDs(t *testing.T) {
 			})
 		if s := named(t, spans.GetSpans(), "turn fulfil", 1)[0]; s.Status.Code != codes.Error ||
 			attrs(s)["perdure.turn.committed"] != "false" {
-			t.Errorf("%+v of %v", s.Status, attrs(s))
+			t.Errorf("got status %+v, attributes %v", s.Status, attrs(s))
 		}
 	}
 	if traceparents[0] != traceparents[2] || traceparents[1] != traceparents[3] || traceparents[0] == traceparents[1] ||
 		traceparents[0] == "" {
-		t.Errorf("ids %q", traceparents)
+		t.Errorf("got ids %q", traceparents)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestWithoutErrorTexts_failedCall_omitsErrorText(t *testing.T) {
 			return errors.New("secret")
 		})
 	if s := spans.GetSpans()[0]; s.Status.Code != codes.Error || strings.Contains(fmt.Sprint(s), "secret") {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestClientCallSpan_contextHasTraceParent_isItsChild(t *testing.T) {
 		})
 	s := spans.GetSpans()[0]
 	if s.Parent.SpanID().String() != "00f067aa0ba902b7" || !strings.Contains(sent, s.SpanContext.SpanID().String()) {
-		t.Errorf("a child of %s, and %s travels", s.Parent.SpanID(), sent)
+		t.Errorf("got parent %s, sent trace parent %s", s.Parent.SpanID(), sent)
 	}
 }
 
@@ -285,7 +285,7 @@ func TestMiddleware_exportsSpansBeforeInvocationEnds(t *testing.T) {
 	}))
 	if answer, err := handler.Invoke(t.Context(), []byte("it")); err != nil || string(answer) != "it" ||
 		exported.Load() != 1 {
-		t.Errorf("answered %s, %v, after %d exports", answer, err, exported.Load())
+		t.Errorf("got %s, error %v, after %d exports", answer, err, exported.Load())
 	}
 
 	hanging := make(chan struct{})
@@ -306,7 +306,7 @@ func TestMiddleware_exportsSpansBeforeInvocationEnds(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	if answer, err := handler.Invoke(ctx, []byte("it")); err != nil || string(answer) != "it" || ctx.Err() != nil {
-		t.Errorf("answered %s, %v, with a minute %v", answer, err, ctx.Err())
+		t.Errorf("got %s, error %v, context error %v", answer, err, ctx.Err())
 	}
 }
 
@@ -328,6 +328,6 @@ func TestLogHandler_contextHasSpan_addsItsIDs(t *testing.T) {
 	if !strings.Contains(lines[0],
 		`"trace_id":"`+span.SpanContext().TraceID().String()+`","span_id":"`+span.SpanContext().SpanID().String()+
 			`"`) || strings.Contains(lines[1], "trace_id") {
-		t.Errorf("lines %q", lines)
+		t.Errorf("got lines %q", lines)
 	}
 }

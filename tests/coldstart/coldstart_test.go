@@ -34,8 +34,8 @@ func TestBinaries_areSmallerThanTheirLimits(t *testing.T) {
 		}
 		t.Logf("%s: %d bytes", name, file.Size())
 		if file.Size() > most {
-			t.Errorf("%s has %d bytes, at most %d are asked for: `go tool nm -size` of an unstripped one says what "+
-				"they are", name, file.Size(), most)
+			t.Errorf("%s: got %d bytes, want at most %d; `go tool nm -size` of an unstripped binary lists "+
+				"its symbols", name, file.Size(), most)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestLambdaBinary_unsupportedConfiguration_reportsReason(t *testing.T) {
 		env  []string
 		want string
 	}{
-		"a hub by its name": {
+		"hub with a name": {
 			[]string{"PERDURE_HUB=orders"},
 			"PERDURE_HUB names a hub that cannot be opened: dynamo: open hub \"orders\": this binary was built for " +
 				"Lambda, with the tag perdure_lambda",
@@ -57,7 +57,7 @@ func TestLambdaBinary_unsupportedConfiguration_reportsReason(t *testing.T) {
 			append(slices.Clone(configuration), "AWS_REGION=us-east-1"),
 			"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set: this binary was built with the tag perdure_lambda",
 		},
-		"a CA of one's own": {
+		"custom CA": {
 			append(slices.Clone(configuration), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=a",
 				"AWS_SECRET_ACCESS_KEY=b", "AWS_CA_BUNDLE=/etc/ca.pem"),
 			"AWS_CA_BUNDLE is set: this binary was built with the tag perdure_lambda",
@@ -69,7 +69,7 @@ func TestLambdaBinary_unsupportedConfiguration_reportsReason(t *testing.T) {
 			cmd.Env = tt.env
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), tt.want) {
-				t.Errorf("it says %q (%v), not %q", out, err, tt.want)
+				t.Errorf("got output %q, error %v, want %q", out, err, tt.want)
 			}
 		})
 	}
@@ -119,7 +119,7 @@ func start(tb testing.TB, binary string) time.Duration {
 			return
 		}
 		if strings.HasSuffix(r.URL.Path, "/init/error") {
-			tb.Error("the function says that it cannot start")
+			tb.Error("the function reported an initialization error")
 		}
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		fmt.Fprint(w, "{}")
@@ -140,7 +140,7 @@ func start(tb testing.TB, binary string) time.Duration {
 	select {
 	case at = <-asked:
 	case <-ctx.Done():
-		tb.Fatal("the function asks for no work")
+		tb.Fatal("the function requested no work")
 	}
 	end()
 	_ = cmd.Wait() // the context killed it
@@ -157,7 +157,7 @@ func build(tb testing.TB, system, arch string) (dir string) {
 	cmd.Dir = filepath.Join("..", "..")
 	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		tb.Fatalf("%v: %s", err, out)
+		tb.Fatalf("%v: got %s", err, out)
 	}
 	return dir
 }

@@ -6,12 +6,12 @@ import (
 
 // Bill is the cost of a million units of a shape, in dollars. The unit is in Of, for example activities.
 type Bill struct {
-	Name  string  `json:"name"`
-	Of    string  `json:"of"`
-	Asked float64 `json:"asked,omitempty"` // the target
-	Total float64 `json:"total"`
-	// Reckoned is the total that the estimates from the histories give.
-	Reckoned float64 `json:"reckoned"`
+	Name   string  `json:"name"`
+	Of     string  `json:"of"`
+	Target float64 `json:"asked,omitempty"` // the target
+	Total  float64 `json:"total"`
+	// Estimated is the total that the estimates from the histories give.
+	Estimated float64 `json:"reckoned"`
 
 	Writes    float64 `json:"writes"`    // of table items
 	Reads     float64 `json:"reads"`     // of table items
@@ -50,7 +50,7 @@ func (m *Measured) Bill(l *pricing.List) Bill {
 	}
 	queues := []pricing.Item{pricing.StandardRequests, pricing.FIFORequests}
 	b := Bill{
-		Name: m.Shape.Name, Of: m.Shape.Of, Asked: m.Shape.Asked,
+		Name: m.Shape.Name, Of: m.Shape.Of, Target: m.Shape.Target,
 		Writes: dollars(own, pricing.WriteUnits), Reads: dollars(own, pricing.ReadUnits),
 		Sends:    dollars(own, queues...),
 		Receives: dollars(m.Received, queues...), Deletes: dollars(m.Deleted, queues...),
@@ -63,7 +63,7 @@ func (m *Measured) Bill(l *pricing.List) Bill {
 	for _, u := range []pricing.Usage{own, m.Received, m.Deleted, fired} {
 		b.SQSRequests += (u[pricing.StandardRequests] + u[pricing.FIFORequests]) * each
 	}
-	b.Reckoned = m.Reckoned * each * million
+	b.Estimated = m.Estimated * each * million
 	b.Total = b.Writes + b.Reads + b.Sends + b.Receives + b.Deletes + b.Requests + b.Durations + b.Schedules
 	return b
 }

@@ -174,11 +174,11 @@ func payloadBlocks() []Block {
 		s.Name = fmt.Sprintf("echo of %d and %d bytes", in, out)
 		return s
 	}
-	told := func(n int) *Shape {
+	eventOf := func(n int) *Shape {
 		return driven(fmt.Sprintf("event of %d bytes", n), eventsName, 1, raise(1, time.Second, random(n)))
 	}
 	return []Block{
-		{Name: "KB of an event", More: told(large), Less: told(small), Count: kilobytes, Step: true},
+		{Name: "KB of an event", More: eventOf(large), Less: eventOf(small), Count: kilobytes, Step: true},
 		{Name: "KB of an input", More: input(large), Less: input(small), Count: kilobytes * many, Step: true},
 		{Name: "KB of a result", More: result(large), Less: result(small), Count: kilobytes * many, Step: true},
 		{Name: "KB of a start", More: started(large, 0), Less: started(small, 0), Count: kilobytes, Step: true},
@@ -228,7 +228,7 @@ func (b *Bill) over(n int) {
 
 // billed has a function for each value of a bill, which returns a pointer to the value.
 var billed = []func(b *Bill) *float64{
-	func(b *Bill) *float64 { return &b.Total }, func(b *Bill) *float64 { return &b.Reckoned },
+	func(b *Bill) *float64 { return &b.Total }, func(b *Bill) *float64 { return &b.Estimated },
 	func(b *Bill) *float64 { return &b.Writes }, func(b *Bill) *float64 { return &b.Reads },
 	func(b *Bill) *float64 { return &b.Sends }, func(b *Bill) *float64 { return &b.Receives },
 	func(b *Bill) *float64 { return &b.Deletes }, func(b *Bill) *float64 { return &b.Requests },
@@ -304,7 +304,7 @@ func (p *priceList) block(name string) (*Bill, error) {
 	if err := errors.Join(p.without(&b, k.Without, 1), p.without(&b, k.With, -1)); err != nil {
 		return nil, err
 	}
-	b.Name, b.Of, b.Asked = k.Name, "", 0
+	b.Name, b.Of, b.Target = k.Name, "", 0
 	p.blocks[name] = &b
 	return &b, nil
 }

@@ -45,8 +45,8 @@ func TestCostOfBlocks_measured_isThatOfThePage(t *testing.T) {
 			within = chanceBound
 		}
 		if want, ok := listed[name]; !ok || math.Abs(total-want) > want*within+0.01 {
-			t.Errorf("%s: %.2f dollars a million, docs/operate/cost.md says %.2f: "+
-				"run go test ./tests/cost -update, and see why", name, total, want)
+			t.Errorf("%s: got %.2f dollars a million, docs/operate/cost.md has %.2f: "+
+				"run go test ./tests/cost -update and check the difference", name, total, want)
 		}
 		delete(listed, name)
 	}
@@ -68,16 +68,16 @@ func sumsAreRight(t *testing.T, bills []cost.Bill) {
 	order := price(cost.BlockInstance) + n*price(cost.BlockActivity) + price(cost.BlockEvent) +
 		price(cost.BlockCancelled) + price(cost.BlockPurge) + (n+1)*price(cost.BlockPurgeTurn)
 	if whole := price(cost.BlockOrder) + price(cost.BlockOrderPurge); math.Abs(order-whole) > whole*bound {
-		t.Errorf("an order costs %.2f dollars a million by its blocks, %.2f as metered", order, whole)
+		t.Errorf("order: got %.2f dollars a million by its blocks, %.2f as metered", order, whole)
 	}
 	for _, name := range []string{"KB of an event", "KB of an input", "KB of a result", "KB of a start"} {
 		if got, want := price(name), price(cost.BlockKilobyte); math.Abs(got-want) > want*bound {
-			t.Errorf("%s: %.2f dollars a million, other payloads %.2f", name, got, want)
+			t.Errorf("%s: got %.2f dollars a million, other payloads %.2f", name, got, want)
 		}
 	}
 	s := of[cost.BlockSweep]
 	if s.WriteUnits != 0 || s.ReadUnits != cost.SweepReads || s.SQSRequests != cost.SweepRequests {
-		t.Errorf("a sweep without work takes %v write units, %v read units and %v requests",
+		t.Errorf("sweep without work: got %v write units, %v read units and %v requests",
 			s.WriteUnits, s.ReadUnits, s.SQSRequests)
 	}
 }
@@ -120,7 +120,7 @@ func TestCostPage_unitPrices_areThoseOfTheList(t *testing.T) {
 	l := pricing.Current()
 	for section, to := range map[string]func(w io.Writer) error{
 		"unit prices": func(w io.Writer) error { return cost.WriteUnitPrices(w, l) },
-		"other items": func(w io.Writer) error { return cost.WriteBeside(w, cost.AllBeside(l)) },
+		"other items": func(w io.Writer) error { return cost.WriteOtherCosts(w, cost.OtherCosts(l)) },
 	} {
 		if *update {
 			write(t, page, section, to)
@@ -133,7 +133,8 @@ func TestCostPage_unitPrices_areThoseOfTheList(t *testing.T) {
 		got, err := docpage.Read(page, section)
 		writing.Unlock()
 		if err != nil || got != want.String() {
-			t.Errorf("%s: run go test ./tests/cost -update: %v\n%s", section, err, want.String())
+			t.Errorf("%s: got another table (run go test ./tests/cost -update), error %v, want\n%s",
+				section, err, want.String())
 		}
 	}
 }
@@ -159,6 +160,6 @@ func TestEstimateCost_ofATestHub_isThatOfTheHistory(t *testing.T) {
 	}
 	// An order without the later messages of its cancelled timer costs $27 a million.
 	if got := estimate.Dollars * 1e6; math.Abs(got-27) > 27*bound || estimate.Activities != cost.OrderActivities {
-		t.Errorf("%.2f dollars a million, %+v", got, estimate)
+		t.Errorf("got %.2f dollars a million, %+v", got, estimate)
 	}
 }

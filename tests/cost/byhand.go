@@ -100,7 +100,7 @@ func (b *ByHand) run(ctx context.Context, c *client.Client, turns, work handler,
 			return nil
 		}
 	}
-	return errors.New("cost: it does not end")
+	return errors.New("cost: the instance does not end")
 }
 
 // pass passes one message of a queue to a function, like its mapping. With several messages at once, the batches would

@@ -67,8 +67,8 @@ func TestCostOfShapes_measured_matchesScalePage(t *testing.T) {
 			within = batchesBound
 		}
 		if want, ok := said[b.Name]; !ok || b.Total > want*(1+within)+0.01 || b.Total < want*(1-within)-0.01 {
-			t.Errorf("%s: %.2f dollars a million, docs/operate/scale.md says %.2f: run go test ./tests/cost "+
-				"-update, and see why", b.Name, b.Total, want)
+			t.Errorf("%s: got %.2f dollars a million, docs/operate/scale.md has %.2f: run go test ./tests/cost "+
+				"-update and check the difference", b.Name, b.Total, want)
 		}
 	}
 	for i, b := range bills {
@@ -79,8 +79,8 @@ func TestCostOfShapes_measured_matchesScalePage(t *testing.T) {
 		if !shapes[i].OfActivities() || shapes[i].InBatches() {
 			within = chanceBound
 		}
-		if b.Reckoned > b.Total*(1+within) || b.Reckoned < b.Total*(1-within) {
-			t.Errorf("%s: %.2f dollars a million by its history, %.2f as metered", b.Name, b.Reckoned, b.Total)
+		if b.Estimated > b.Total*(1+within) || b.Estimated < b.Total*(1-within) {
+			t.Errorf("%s: got %.2f dollars a million by the history, %.2f as metered", b.Name, b.Estimated, b.Total)
 		}
 	}
 	for name := range said {
@@ -130,7 +130,7 @@ func printTo(t *testing.T, w io.Writer, bills []cost.Bill) {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		if err := e.Encode(map[string]any{
-			"region": l.Region, "asOf": l.AsOf, "shapes": bills, "beside": cost.AllBeside(l),
+			"region": l.Region, "asOf": l.AsOf, "shapes": bills, "beside": cost.OtherCosts(l),
 		}); err != nil {
 			t.Error(err)
 		}
@@ -139,7 +139,7 @@ func printTo(t *testing.T, w io.Writer, bills []cost.Bill) {
 	var b bytes.Buffer
 	for _, err := range []error{
 		cost.WriteWorkloads(&b, bills), line(&b),
-		cost.WriteBeside(&b, cost.AllBeside(l)), line(&b),
+		cost.WriteOtherCosts(&b, cost.OtherCosts(l)), line(&b),
 		cost.WriteUnitPrices(&b, l),
 	} {
 		if err != nil {

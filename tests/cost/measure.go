@@ -45,8 +45,8 @@ type Measured struct {
 	Fired float64
 	// Stored is the growth of the table and its indexes, in bytes that DynamoDB bills.
 	Stored float64
-	// Reckoned is the cost of the instances that their histories give, in dollars. It excludes the cost of children.
-	Reckoned float64
+	// Estimated is the cost of the instances that their histories give, in dollars. It excludes the cost of children.
+	Estimated float64
 }
 
 // Names of functions.
@@ -117,7 +117,7 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 	m.Functions[Worker].Duration -= s.Exclude
 	m.Calls = counts.Counts()
 	if unpriced := m.Calls.Unpriced(); len(unpriced) > 0 {
-		return nil, fmt.Errorf("cost: %s: nobody knows what AWS bills for %v", s.Name, unpriced)
+		return nil, fmt.Errorf("cost: %s: no prices for the calls %v", s.Name, unpriced)
 	}
 	for i := range m.Instances {
 		if s.Afterwards != nil {
@@ -126,11 +126,11 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 		if in, err := h.Provider.ReadInstance(ctx, instanceID(i)); err != nil || in.Status != provider.StatusCompleted {
 			return nil, fmt.Errorf("cost: %s: instance %d is %s: %w", s.Name, i, in.Status, err)
 		}
-		reckoned, err := admin.New(h.Provider).EstimateCost(ctx, instanceID(i))
+		estimated, err := admin.New(h.Provider).EstimateCost(ctx, instanceID(i))
 		if err != nil {
 			return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
 		}
-		m.Reckoned += reckoned.Dollars
+		m.Estimated += estimated.Dollars
 	}
 	m.Fired = m.callsOf("Scheduler.CreateSchedule") - m.callsOf("Scheduler.DeleteSchedule")
 	return m, nil

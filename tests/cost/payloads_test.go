@@ -23,12 +23,12 @@ func bulky(ctx *perdure.OrchestrationContext, s string) (string, error) {
 		return perdure.ContinueAsNew[string](ctx, "next"+s)
 	}
 	s += perdure.SideEffect(ctx, func() string { return strings.Repeat("s", perdure.MaxPayloadBytes) })
-	told, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
+	eventOf, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 	if err != nil {
 		return "", err
 	}
 	for i := range 3 {
-		if s, err = perdure.CallActivity(ctx, grow, s+told[:1+i]).Await(ctx); err != nil {
+		if s, err = perdure.CallActivity(ctx, grow, s+eventOf[:1+i]).Await(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -60,22 +60,22 @@ func TestEstimateCost_largePayloads_includesRequestsToS3(t *testing.T) {
 		calls := h.Cloud.Counts()
 		s, err := c.Status(t.Context(), "order-1")
 		if err != nil || s.Status != client.StatusCompleted {
-			t.Fatalf("%s: %+v, %v", s.Status, s.Failure, err)
+			t.Fatalf("%s: got %+v, error %v", s.Status, s.Failure, err)
 		}
-		reckoned, err := admin.New(h.Provider).EstimateCost(t.Context(), "order-1")
+		estimated, err := admin.New(h.Provider).EstimateCost(t.Context(), "order-1")
 		if err != nil {
 			t.Fatal(err)
 		}
 		of := map[string]float64{}
-		for _, line := range reckoned.Lines {
+		for _, line := range estimated.Lines {
 			of[line.Item] = line.Quantity
 		}
 		if got, want := of[string(pricing.ObjectWrites)],
 			float64(calls["S3.PutObject"]+calls["S3.CopyObject"]); got != want || want == 0 {
-			t.Errorf("%v writes by its history, %v were made", got, want)
+			t.Errorf("got %v writes by the history, want %v", got, want)
 		}
 		if got, want := of[string(pricing.ObjectReads)], float64(calls["S3.GetObject"]); got != want || want == 0 {
-			t.Errorf("%v reads by its history, %v were made", got, want)
+			t.Errorf("got %v reads by the history, want %v", got, want)
 		}
 	})
 }

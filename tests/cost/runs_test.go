@@ -19,13 +19,13 @@ func TestEstimateCost_activitiesWithStoredRuns_includesTheirCalls(t *testing.T) 
 	for name, opt := range map[string]perdure.ActivityCallOption{
 		"waited for": perdure.WaitForCancellation(), "at most once": perdure.AtMostOnce(),
 	} {
-		calls, reckoned := costOfChain(t, opt)
+		calls, estimated := costOfChain(t, opt)
 		for item, op := range map[pricing.Item]string{
 			pricing.WriteUnits: "DynamoDB.UpdateItem", pricing.ReadUnits: "DynamoDB.GetItem",
 		} {
-			if got, want := reckoned[string(item)]-plain[string(item)],
+			if got, want := estimated[string(item)]-plain[string(item)],
 				float64(calls[op]-plainCalls[op]); got != want || want == 0 {
-				t.Errorf("%s: %v more %s by its history, %v more calls of %s were made", name, got, item, want, op)
+				t.Errorf("%s: got %v more %s by the history, want %v more calls of %s", name, got, item, want, op)
 			}
 		}
 	}
@@ -57,11 +57,11 @@ func costOfChain(t *testing.T, opts ...perdure.ActivityCallOption) (calls map[st
 		}
 		h.ServeFor(t.Context(), time.Hour)
 		calls = h.Cloud.Counts()
-		reckoned, err := admin.New(h.Provider).EstimateCost(t.Context(), "order-1")
+		estimated, err := admin.New(h.Provider).EstimateCost(t.Context(), "order-1")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range reckoned.Lines {
+		for _, line := range estimated.Lines {
 			of[line.Item] = line.Quantity
 		}
 	})

@@ -30,8 +30,8 @@ type Shape struct {
 	Exclude time.Duration
 	// Afterwards, if set, is measured instead of the instances. It runs when they have ended and the queues are empty.
 	Afterwards func(ctx context.Context, h *simhub.Hub, invoked func(function string, took time.Duration)) error
-	// Asked is the target for the cost of a million units, in dollars, or 0 without a target.
-	Asked float64
+	// Target is the target for the cost of a million units, in dollars, or 0 without a target.
+	Target float64
 }
 
 // Units of the cost of shapes.
@@ -62,7 +62,7 @@ const (
 // Shapes returns the workloads in the order of docs/operate/scale.md.
 func Shapes() []Shape {
 	return []Shape{
-		{Name: "chain of 10, worker", Orchestration: chainName, Input: 10, Of: activities, Count: 10, Asked: 4.9},
+		{Name: "chain of 10, worker", Orchestration: chainName, Input: 10, Of: activities, Count: 10, Target: 4.9},
 		{Name: "chain of 10, worker, cold", Orchestration: chainName, Input: 10, Of: activities, Count: 10, Cold: true},
 		{
 			Name: "chain of 10, worker, 100 at once", Orchestration: chainName, Input: 10, Of: activities, Count: 10,
@@ -73,10 +73,10 @@ func Shapes() []Shape {
 			Name: "chain of 1,600, worker, cold", Orchestration: chainName, Input: 1600, Of: activities, Count: 1600,
 			Cold: true, Long: true,
 		},
-		{Name: "chain of 10, inline", Orchestration: inlineName, Input: 10, Of: activities, Count: 10, Asked: 1.2},
+		{Name: "chain of 10, inline", Orchestration: inlineName, Input: 10, Of: activities, Count: 10, Target: 1.2},
 		{Name: "chain of 1,600, inline", Orchestration: inlineName, Input: 1600, Of: activities, Count: 1600},
 		{Name: "fan-out of 5", Orchestration: fanName, Input: 5, Of: activities, Count: 5},
-		{Name: "fan-out of 1,000", Orchestration: fanName, Input: 1000, Of: activities, Count: 1000, Asked: 0.8},
+		{Name: "fan-out of 1,000", Orchestration: fanName, Input: 1000, Of: activities, Count: 1000, Target: 0.8},
 		{Name: "fan-out of 1,000, cold", Orchestration: fanName, Input: 1000, Of: activities, Count: 1000, Cold: true},
 		{
 			Name: "activity that wins a race with a timer", Orchestration: "Race", Input: time.Hour, Of: activities,

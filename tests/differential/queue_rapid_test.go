@@ -91,6 +91,6 @@ func (s *sequence) take() int {
 func (s *sequence) run(call queueCall) {
 	got, want := call.run(s.sim), call.run(s.genuine)
 	if got != want {
-		s.rt.Fatalf("%s\n  simaws: %s\n  wanted: %s", call.name, got, want)
+		s.rt.Fatalf("%s\n  got from simaws: %s\n  want: %s", call.name, got, want)
 	}
 }

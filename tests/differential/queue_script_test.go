@@ -31,14 +31,14 @@ func TestQueue_scriptedCalls_matchMinistack(t *testing.T) {
 
 				if aws, ok := s.differs[call.name]; ok {
 					if want == aws {
-						t.Errorf("%s: no longer differs, the exception can go", call.name)
+						t.Errorf("%s: matches AWS; remove the exception", call.name)
 					}
 
 					want = aws
 				}
 
 				if got != want {
-					t.Fatalf("%s\n  simaws: %s\n  wanted: %s", call.name, got, want)
+					t.Fatalf("%s\n  got from simaws: %s\n  want: %s", call.name, got, want)
 				}
 			}
 		})
@@ -137,7 +137,7 @@ func TestDeadLetterQueue_receiveLimitReached_matchesMinistack(t *testing.T) {
 			}
 
 			if answers[0] != answers[1] {
-				t.Errorf("\n  simaws: %s\n  wanted: %s", answers[0], answers[1])
+				t.Errorf("\n  got from simaws: %s\n  want: %s", answers[0], answers[1])
 			}
 		})
 	}

@@ -24,7 +24,7 @@ func TestTable_randomCalls_matchEmulator(t *testing.T) {
 
 			got, want := call.run(t.Context(), sim, pk), call.run(t.Context(), genuine, pk)
 			if genuineCloud.blur(got) != genuineCloud.blur(want) {
-				rt.Fatalf("%s\n  simaws: %s\n  wanted: %s", call.name, got, want)
+				rt.Fatalf("%s\n  got from simaws: %s\n  want: %s", call.name, got, want)
 			}
 		}
 	})

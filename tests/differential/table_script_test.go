@@ -30,14 +30,14 @@ func TestTable_scriptedCalls_matchEmulator(t *testing.T) {
 
 				if aws, ok := s.differs[call.name]; ok && genuineCloud.name == ministack {
 					if want == aws {
-						t.Errorf("%s: no longer differs, the exception can go", call.name)
+						t.Errorf("%s: matches AWS; remove the exception", call.name)
 					}
 
 					want = aws
 				}
 
 				if genuineCloud.blur(got) != genuineCloud.blur(want) {
-					t.Errorf("%s\n  simaws: %s\n  wanted: %s", call.name, got, want)
+					t.Errorf("%s\n  got from simaws: %s\n  want: %s", call.name, got, want)
 				}
 			}
 		})

@@ -45,14 +45,14 @@ const mainClass = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
 const whileInput = `exec 3<&0; "$@" </dev/null & server=$!
 { cat <&3; kill "$server"; } >/dev/null 2>&1 & wait "$server"`
 
-var errEnded = errors.New("dynamodblocal: it ended before it answered")
+var errEnded = errors.New("dynamodblocal: server ended before its first response")
 
 // Start starts a new, empty server in memory, and returns when the server responds. The server listens on all
 // interfaces, because DynamoDB Local has no option for an address. The context ctx limits only the start. If the server
 // does not start, the error contains its standard error. The caller must call Stop.
 func Start(ctx context.Context) (*Server, error) {
 	if _, err := os.Stat(jars); err != nil {
-		return nil, fmt.Errorf("dynamodblocal: DynamoDB Local is not here yet, `make dynamodb-local` fetches it: %w",
+		return nil, fmt.Errorf("dynamodblocal: DynamoDB Local is not installed; run make dynamodb-local: %w",
 			err)
 	}
 	var err error
@@ -135,7 +135,7 @@ func (s *Server) await(ctx context.Context) error {
 		case <-s.ended:
 			return errEnded
 		case <-ctx.Done():
-			return fmt.Errorf("dynamodblocal: it does not answer: %w", context.Cause(ctx))
+			return fmt.Errorf("dynamodblocal: server does not respond: %w", context.Cause(ctx))
 		}
 	}
 }
@@ -150,6 +150,6 @@ func (s *Server) Stop() error {
 	case <-s.ended:
 		return nil
 	case <-deadline.C:
-		return fmt.Errorf("dynamodblocal: it runs %v after it was told to end", stopLimit)
+		return fmt.Errorf("dynamodblocal: server is still running %v after the stop signal", stopLimit)
 	}
 }

@@ -33,7 +33,7 @@ func TestServer_respondsUntilStopped(t *testing.T) {
 		}
 	}
 	if reachable(t, where.Host) {
-		t.Error("it listens after Stop")
+		t.Error("the server listens after Stop")
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 
 // A running activity observes its cancel within the poll interval of 250 ms, plus a margin. The time starts at the turn
 // that decides the cancel and ends when ctx.Done is closed in the activity.
-func TestACancelReachesRunningActivities(t *testing.T) {
+func TestCancel_runningActivities_observeItWithinThePollInterval(t *testing.T) {
 	shortrun.Skip(t)
 	// allows for a busy machine; with polls every second, a cancel could take 1,000 ms
 	const limit = 700 * time.Millisecond
@@ -34,12 +34,12 @@ func TestACancelReachesRunningActivities(t *testing.T) {
 	t.Logf("%d activities saw their cancellation %v after the turn that decided it at the median, %v at the 99th "+
 		"percentile", n, p50, p99)
 	if p99 > limit {
-		t.Errorf("99%% of activities saw their cancellation within %v, want %v", p99, limit)
+		t.Errorf("p99 of observed cancellations: got %v, want %v", p99, limit)
 	}
 }
 
 // BenchmarkCancel measures the time until running activities observe a cancel, as in
-// TestACancelReachesRunningActivities.
+// TestCancel_runningActivities_observeItWithinThePollInterval.
 func BenchmarkCancel(b *testing.B) {
 	for b.Loop() {
 		p50, p99, n := latencies(b)
@@ -53,25 +53,25 @@ func BenchmarkCancel(b *testing.B) {
 func latencies(tb testing.TB) (p50, p99 time.Duration, n int) {
 	tb.Helper()
 	const rounds, instances, each, enough = 12, 5, 10, 200
-	c := patient(tb)
+	c := longTimeoutHub(tb)
 	var took []time.Duration
 	for round := 0; round < rounds && len(took) < enough; round++ { // the local cloud runs about 40 at once
 		var ids []string
 		for n := range instances {
 			ids = append(ids, id(tb, round*instances+n))
 		}
-		took = append(took, relieve(tb, c, ids, each)...)
+		took = append(took, measureCancels(tb, c, ids, each)...)
 		explained(tb, c, ids[0], each)
 	}
 	slices.Sort(took)
 	if len(took) < enough {
-		tb.Fatalf("%d activities have told when they were cancelled, want %d", len(took), enough)
+		tb.Fatalf("got %d activities that reported their cancellation, want %d", len(took), enough)
 	}
 	return took[len(took)/2], took[len(took)*99/100], len(took)
 }
 
-// patient starts a separate hub with a longer timeout for activities, and returns its client.
-func patient(tb testing.TB) *client.Client {
+// longTimeoutHub starts a separate hub with a longer timeout for activities, and returns its client.
+func longTimeoutHub(tb testing.TB) *client.Client {
 	tb.Helper()
 	cloud, err := up(tb.Context(), "patient", "--param", "WorkTimeout=60")
 	if err != nil {
@@ -91,9 +91,9 @@ func patient(tb testing.TB) *client.Client {
 // aWhile is the time for activities to start. Activities that have not started by then are cancelled before they start.
 const aWhile = 3 * time.Second
 
-// relieve starts instances with activities, and cancels the instances while the activities run. It returns the time
-// until each activity has observed its cancel.
-func relieve(tb testing.TB, c *client.Client, ids []string, each int) (took []time.Duration) {
+// measureCancels starts instances with activities, and cancels the instances while the activities run. It returns the
+// time until each activity has observed its cancel.
+func measureCancels(tb testing.TB, c *client.Client, ids []string, each int) (took []time.Duration) {
 	tb.Helper()
 	folder := tb.TempDir()
 	for _, instance := range ids {
@@ -120,7 +120,7 @@ func relieve(tb testing.TB, c *client.Client, ids []string, each int) (took []ti
 	for _, instance := range ids {
 		s, err := c.Wait(ctx, instance)
 		if err != nil || s.Status != client.StatusCancelled {
-			tb.Fatalf("%s is %s, %+v, %v", instance, s.Status, s.Failure, err)
+			tb.Fatalf("%s: got status %s, failure %+v, error %v", instance, s.Status, s.Failure, err)
 		}
 		took = append(took, reached(tb, c, instance)...)
 	}
@@ -142,18 +142,18 @@ func explained(tb testing.TB, c *client.Client, instance string, each int) {
 		}
 	}
 	if len(found) != 1+each || found[0].Target != client.TargetInstance || found[0].End != client.OutcomeCancelled {
-		tb.Fatalf("%d things were cancelled, the first %+v", len(found), found)
+		tb.Fatalf("got %d cancellations, the first %+v", len(found), found)
 	}
 	for _, x := range found[1:] {
 		if x.Reason != "requested" || x.RequestedBy != history.RequestedByEngine || x.SeenAt.IsZero() ||
 			x.End != client.OutcomeCompleted && x.End != client.OutcomeNeverStarted {
-			tb.Errorf("%+v", x)
+			tb.Errorf("got %+v", x)
 		}
 	}
 	out, exit := perdure(tb, "why", instance)
 	if exit != 0 || strings.Count(out, "\n") != 5+1+each || !strings.Contains(out, "\nstarted by ") ||
 		!strings.Contains(out, `requested "that will do"`) {
-		tb.Errorf("perdure why: exit %d\n%s", exit, out)
+		tb.Errorf("perdure why: got exit code %d\n%s", exit, out)
 	}
 }
 
@@ -169,9 +169,9 @@ func reached(tb testing.TB, c *client.Client, instance string) (took []time.Dura
 		case history.CancelRequested:
 			decided = e.Time
 		case history.ActivityCompleted:
-			var r app.Relieved
+			var r app.ObservedCancel
 			if err := json.Unmarshal(e.Result, &r); err != nil || r.Reason != "requested" {
-				tb.Errorf("an activity was told %s, %v", e.Result, err)
+				tb.Errorf("got result %s, error %v", e.Result, err)
 			}
 			took = append(took, r.At.Sub(decided))
 		}
@@ -181,7 +181,7 @@ func reached(tb testing.TB, c *client.Client, instance string) (took []time.Dura
 
 // An activity is cancelled through API Gateway while it runs, or while it waits for its next attempt. The orchestration
 // continues, and a second cancel of the activity is rejected.
-func TestCancelActivityByAPI(t *testing.T) {
+func TestCancelActivity_overHTTP_orchestrationContinues(t *testing.T) {
 	for name, n := range map[string]int{"running": 0, "pending": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,22 +193,22 @@ func TestCancelActivityByAPI(t *testing.T) {
 			path := "/instances/" + instance + "/activities/3/cancel"
 			if status, _, told := request(t, "POST", path,
 				`{"message":"that will do"}`); status != http.StatusAccepted {
-				t.Fatalf("HTTP %d %v", status, told)
+				t.Fatalf("got HTTP %d %v", status, told)
 			}
 			s, err := hub.client.Wait(t.Context(), instance)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got, err := client.Result[string](s); err != nil || got != "requested: that will do" {
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got %q, error %v", got, err)
 			}
 			if status, _, problem := request(t, "POST", path, ""); status != http.StatusConflict ||
 				problem["code"] != "not_cancellable" {
-				t.Errorf("again: HTTP %d %v", status, problem)
+				t.Errorf("repeated request: got HTTP %d %v", status, problem)
 			}
 			if status, _, problem := request(t, "POST", strings.Replace(path, "/3/", "/4711/", 1),
 				""); status != http.StatusNotFound || problem["code"] != "activity_not_found" {
-				t.Errorf("another: HTTP %d %v", status, problem)
+				t.Errorf("other activity: got HTTP %d %v", status, problem)
 			}
 		})
 	}
@@ -216,7 +216,7 @@ func TestCancelActivityByAPI(t *testing.T) {
 
 // An activity is cancelled while its work item is queued and no worker runs. The orchestration continues at once. A
 // worker that starts later does not run the activity, and deletes the work item.
-func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
+func TestCancelActivity_queuedActivity_neverStarts(t *testing.T) {
 	shortrun.Skip(t)
 	pollOnlyHub(t, "queued")
 	p, err := dynamo.Open(t.Context(), "queued")
@@ -243,15 +243,15 @@ func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := client.Result[string](s); err != nil || got != "requested: that will do" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, error %v", got, err)
 	}
 	if n := left(t, url); n != 1 {
-		t.Errorf("%d work items lie in the queue, want the cancelled one", n)
+		t.Errorf("got %d work items in the queue, want the cancelled one", n)
 	}
 	serve(t, "queued", "worker")
-	x := became(t, c, instance)
+	x := outcomeOf(t, c, instance)
 	if x.End != client.OutcomeNeverStarted || x.Reason != "requested" || x.SeenAt.IsZero() {
-		t.Errorf("the activity: %+v", x)
+		t.Errorf("activity: got %+v", x)
 	}
 	for range 100 {
 		if left(t, url) == 0 {
@@ -260,13 +260,13 @@ func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
 		<-time.After(20 * time.Millisecond)
 	}
 	if n := left(t, url); n != 0 {
-		t.Errorf("%d work items are left in the queue", n)
+		t.Errorf("got %d work items in the queue, want none", n)
 	}
 	valid(t, c, instance)
 }
 
 // A running activity observes that its orchestration has completed.
-func TestCompletionCancelsAnActivityThatRuns(t *testing.T) {
+func TestCompletion_runningActivity_isCancelled(t *testing.T) {
 	instance, folder := id(t, 1), t.TempDir()
 	if _, err := hub.client.Start(t.Context(), "leaves-work", folder, client.WithInstanceID(instance)); err != nil {
 		t.Fatal(err)
@@ -284,18 +284,18 @@ func TestCompletionCancelsAnActivityThatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := client.Result[string](s); err != nil || got != "done" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, error %v", got, err)
 	}
-	x := became(t, hub.client, instance)
+	x := outcomeOf(t, hub.client, instance)
 	if took := x.SeenAt.Sub(x.DecidedAt); x.Reason != "orchestration_terminal_completed" ||
 		x.End != client.OutcomeCompleted || took <= 0 || took > 3*time.Second {
-		t.Errorf("the activity, after %v: %+v", took, x)
+		t.Errorf("activity after %v: got %+v", took, x)
 	}
 	valid(t, hub.client, instance)
 }
 
-// became waits for the outcome of the only cancelled activity of an instance, and returns it.
-func became(t *testing.T, c *client.Client, instance string) client.Cancellation {
+// outcomeOf waits for the outcome of the only cancelled activity of an instance, and returns it.
+func outcomeOf(t *testing.T, c *client.Client, instance string) client.Cancellation {
 	t.Helper()
 	for range 150 {
 		found, err := client.Collect(c.Cancellations(t.Context(), instance, ""))
@@ -307,7 +307,7 @@ func became(t *testing.T, c *client.Client, instance string) client.Cancellation
 		}
 		<-time.After(100 * time.Millisecond)
 	}
-	t.Fatalf("nobody has said what became of the activity of %s", instance)
+	t.Fatalf("got no outcome of the activity of %s", instance)
 	return client.Cancellation{}
 }
 
@@ -329,7 +329,7 @@ func serve(t *testing.T, hubName string, functions ...string) {
 			t.Error(err)
 		}
 		if err := processes.Wait(); err != nil || t.Failed() {
-			t.Errorf("%v ended with %v, and have printed\n%s", functions, err, printed)
+			t.Errorf("%v: got error %v, output\n%s", functions, err, printed)
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Every function process is killed while an order has a scheduled activity. The order still completes.
-func TestAnOrderSurvivesTheDeathOfItsFunctions(t *testing.T) {
+func TestCrash_allFunctionsKilled_orderCompletes(t *testing.T) {
 	o := firstOrder(t)
 	instance, err := hub.client.Start(t.Context(), "fulfil-order", o, client.WithInstanceID(id(t, 1)))
 	if err != nil {
@@ -26,20 +26,20 @@ func TestAnOrderSurvivesTheDeathOfItsFunctions(t *testing.T) {
 	}
 	await(t, instance, history.ActivityScheduled)
 	if n := killFunctions(t); n == 0 {
-		t.Fatal("no function process was there to be killed")
+		t.Fatal("found no function process to kill")
 	}
 	s, err := hub.client.Wait(t.Context(), instance)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f, err := client.Result[orders.Fulfilment](s); err != nil || f.Status != orders.StatusDelivered {
-		t.Errorf("the order ended as %+v, %v", f, err)
+		t.Errorf("got order %+v, error %v", f, err)
 	}
 	valid(t, hub.client, instance)
 }
 
 // Processes are killed repeatedly at arbitrary points while instances run.
-func TestInstancesSurviveRepeatedDeaths(t *testing.T) {
+func TestCrash_functionsKilledRepeatedly_instancesComplete(t *testing.T) {
 	shortrun.Skip(t)
 	const instances, deaths = 6, 5
 	for n := range instances {
@@ -60,13 +60,13 @@ func TestInstancesSurviveRepeatedDeaths(t *testing.T) {
 			t.Fatal(err)
 		}
 		if count, err := client.Result[int](s); err != nil || count != 8 {
-			t.Errorf("instance %d: %d naps, %v", n, count, err)
+			t.Errorf("instance %d: got %d naps, error %v", n, count, err)
 		}
 		valid(t, hub.client, id(t, n))
 	}
 	t.Logf("%d processes were killed", killed)
 	if killed < deaths {
-		t.Errorf("only %d processes were killed", killed)
+		t.Errorf("got %d killed processes", killed)
 	}
 }
 
@@ -118,13 +118,13 @@ func valid(t *testing.T, c *client.Client, instance string) []history.Event {
 		}
 		for _, id := range e.Sources() {
 			if by[id] {
-				t.Errorf("%s: #%d is settled twice", instance, id)
+				t.Errorf("%s: event %d is settled twice", instance, id)
 			}
 			by[id] = true
 		}
 	}
 	if _, err := history.Concat(events); err != nil {
-		t.Errorf("%s: %v", instance, err)
+		t.Errorf("%s: got error %v", instance, err)
 	}
 	return events
 }

@@ -16,7 +16,7 @@ func TestDemo_thisDeployment_ordersEndAsTheyShould(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	last := lines[len(lines)-1]
 	if err != nil || !strings.HasPrefix(last, "demo: ") {
-		t.Fatalf("%v:\n%s", err, out)
+		t.Fatalf("got error %v, output:\n%s", err, out)
 	}
 	t.Log(last)
 }

@@ -20,10 +20,10 @@ import (
 
 // A developer works in a new module: perdure init writes it, and perdure dev runs it and prints its logs. A change is
 // deployed to the running hub, and a waiting instance continues with the new code.
-func TestAChangeIsDeployedUnderAnInstanceThatWaits(t *testing.T) {
+func TestDev_codeChanges_waitingInstanceContinues(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "guests")
 	if out, exit := perdure(t, "init", dir, "--replace", "../.."); exit != 0 {
-		t.Fatalf("init: exit %d: %s", exit, out)
+		t.Fatalf("init: got exit code %d: %s", exit, out)
 	}
 	edit(t, dir, `	if err := ctx.Err(); err != nil {`, `	if perdure.ActivityInfoFrom(ctx).Attempt == 1 {
 		return "", fmt.Errorf("the mail server is down")
@@ -42,7 +42,7 @@ func TestAChangeIsDeployedUnderAnInstanceThatWaits(t *testing.T) {
 	}
 	if line := d.await(t, "the mail server is down"); !strings.Contains(line, " ada ") ||
 		!strings.Contains(line, "worker-default") {
-		t.Errorf("the log does not name the instance and the function: %q", line)
+		t.Errorf("want the instance and the function in the log line: %q", line)
 	}
 
 	edit(t, dir, "has answered", "has answered at last")
@@ -56,7 +56,7 @@ func TestAChangeIsDeployedUnderAnInstanceThatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := client.Result[string](s); err != nil || got != "Ada has answered at last" {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("got %q, error %v", got, err)
 	}
 
 	edit(t, dir, "has answered", "has answered at last +")
@@ -73,7 +73,7 @@ func edit(t *testing.T, dir, from, to string) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(b), from) {
-		t.Fatalf("%s has no %q", name, from)
+		t.Fatalf("%s does not contain %q", name, from)
 	}
 	if err := os.WriteFile(name, []byte(strings.Replace(string(b), from, to, 1)), 0o600); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func develop(t *testing.T, dir string) *development {
 		reading.Wait()
 		// The error of the context replaces an exit code of 0.
 		if err := cmd.Wait(); !errors.Is(err, context.Canceled) {
-			t.Errorf("perdure dev ended with %v:\n%s", err, d.rest())
+			t.Errorf("perdure dev: got error %v, output:\n%s", err, d.rest())
 		}
 	})
 	environment := make(chan string, 100)
@@ -149,13 +149,13 @@ func (d *development) await(t *testing.T, text string) string {
 		select {
 		case line, ok := <-d.lines:
 			if !ok {
-				t.Fatalf("perdure dev ended before it said %q:\n%s", text, strings.Join(seen, "\n"))
+				t.Fatalf("perdure dev ended before it printed %q:\n%s", text, strings.Join(seen, "\n"))
 			}
 			if seen = append(seen, line); strings.Contains(line, text) {
 				return line
 			}
 		case <-limit:
-			t.Fatalf("perdure dev did not say %q:\n%s", text, strings.Join(seen, "\n"))
+			t.Fatalf("perdure dev did not print %q:\n%s", text, strings.Join(seen, "\n"))
 		}
 	}
 }

@@ -49,7 +49,7 @@ func lambda(t *testing.T, method, path, body string) []byte {
 	defer answer.Body.Close()
 	b, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode > 299 || answer.Header.Get("X-Amz-Function-Error") != "" {
-		t.Fatalf("%s %s: HTTP %d: %s, %v", method, path, answer.StatusCode, b, err)
+		t.Fatalf("%s %s: got HTTP %d: %s, error %v", method, path, answer.StatusCode, b, err)
 	}
 	return b
 }
@@ -73,7 +73,7 @@ func unmap(t *testing.T) {
 				return m.UUID, m.State
 			}
 		}
-		t.Fatalf("no mapping of the work queue among %+v", all.EventSourceMappings)
+		t.Fatalf("no mapping of the work queue in %+v", all.EventSourceMappings)
 		return "", ""
 	}
 	uuid, _ := look()
@@ -84,7 +84,7 @@ func unmap(t *testing.T) {
 		}
 		<-time.After(50 * time.Millisecond)
 	}
-	t.Fatalf("%+v", all.EventSourceMappings)
+	t.Fatalf("got %+v", all.EventSourceMappings)
 }
 
 // lease is the result of a renewal.
@@ -100,8 +100,8 @@ type lease struct {
 	} `json:"error"`
 }
 
-// stranger is a worker that is not a function of the hub and uses only SQS and HTTP.
-type stranger struct {
+// foreignWorker is a worker that is not a function of the hub and uses only SQS and HTTP.
+type foreignWorker struct {
 	t      *testing.T
 	queues *sqs.Client
 	url    string
@@ -113,7 +113,7 @@ type stranger struct {
 const visible = 3
 
 // receive receives a message from the queue.
-func (s *stranger) receive(wait int32) (token, handle string) {
+func (s *foreignWorker) receive(wait int32) (token, handle string) {
 	s.t.Helper()
 	out, err := s.queues.ReceiveMessage(s.t.Context(), &sqs.ReceiveMessageInput{
 		QueueUrl: &s.url, VisibilityTimeout: visible, WaitTimeSeconds: wait,
@@ -128,13 +128,13 @@ func (s *stranger) receive(wait int32) (token, handle string) {
 		Token string `json:"token"`
 	}
 	if err := json.Unmarshal([]byte(*out.Messages[0].Body), &item); err != nil || item.Token == "" {
-		s.t.Fatalf("%s, %v", *out.Messages[0].Body, err)
+		s.t.Fatalf("got %s, error %v", *out.Messages[0].Body, err)
 	}
 	return item.Token, *out.Messages[0].ReceiptHandle
 }
 
 // renew renews the lease, alternately through API Gateway and by invoking the renewer.
-func (s *stranger) renew() lease {
+func (s *foreignWorker) renew() lease {
 	s.t.Helper()
 	var answer struct {
 		Leases []lease `json:"leases"`
@@ -147,37 +147,37 @@ func (s *stranger) renew() lease {
 		}
 		defer r.Body.Close()
 		if b, err = io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusOK {
-			s.t.Fatalf("HTTP %d: %s, %v", r.StatusCode, b, err)
+			s.t.Fatalf("got HTTP %d: %s, error %v", r.StatusCode, b, err)
 		}
 	} else {
 		b = lambda(s.t, http.MethodPost, "/functions/perdure-patient-renewer/invocations", s.body)
 	}
 	if err := json.Unmarshal(b, &answer); err != nil || len(answer.Leases) != 1 {
-		s.t.Fatalf("%s, %v", b, err)
+		s.t.Fatalf("got %s, error %v", b, err)
 	}
 	return answer.Leases[0]
 }
 
 // hold renews the lease for several visibility timeouts, and checks that no other worker receives the message.
-func (s *stranger) hold() {
+func (s *foreignWorker) hold() {
 	s.t.Helper()
 	for began := time.Now(); time.Since(began) < 4*visible*time.Second; {
 		l := s.renew()
 		if left := time.Until(l.ExpiresAt); l.Error != nil || l.Cancel != nil || left < (visible-2)*time.Second ||
 			left > visible*time.Second {
-			s.t.Fatalf("renewal %d: %+v, in %v", s.asked, l, left)
+			s.t.Fatalf("renewal %d: got %+v, remaining %v", s.asked, l, left)
 		}
 		if other, _ := s.receive(1); other != "" {
-			s.t.Fatalf("after %d renewals somebody else has the message", s.asked)
+			s.t.Fatalf("after %d renewals: the message is visible to others", s.asked)
 		}
 	}
 }
 
 // A worker in another language holds the lock of a message for several visibility timeouts. It renews its lease through
 // API Gateway and by invoking the renewer. The renewals report the cancel of its activity and the reason.
-func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
+func TestRenewal_workerInAnotherLanguage_keepsLockAndObservesCancel(t *testing.T) {
 	shortrun.Skip(t)
-	c := patient(t)
+	c := longTimeoutHub(t)
 	p, err := dynamo.Open(t.Context(), "patient")
 	if err != nil {
 		t.Fatal(err)
@@ -190,10 +190,10 @@ func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stranger{t: t, queues: sqs.NewFromConfig(cfg), url: p.Config().WorkQueues["default"]}
+	s := &foreignWorker{t: t, queues: sqs.NewFromConfig(cfg), url: p.Config().WorkQueues["default"]}
 	token, handle := s.receive(10)
 	if token == "" {
-		t.Fatal("there is no message")
+		t.Fatal("got no message")
 	}
 	s.body = fmt.Sprintf(`{"visibilityTimeout":%d,"leases":[{"token":%q,"receiptHandle":%q}]}`, visible, token, handle)
 	s.hold()
@@ -210,7 +210,7 @@ func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
 	}
 	if l.Cancel == nil || l.Cancel.Reason != "requested" || l.Cancel.Message != "that will do" ||
 		l.Cancel.RequestedAt.IsZero() || l.Error != nil {
-		t.Fatalf("after the cancel: %+v", l)
+		t.Fatalf("after the cancel: got %+v", l)
 	}
 	if _, err := s.queues.DeleteMessage(t.Context(),
 		&sqs.DeleteMessageInput{QueueUrl: &s.url, ReceiptHandle: &handle}); err != nil {
@@ -221,7 +221,7 @@ func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := client.Result[string](end); err != nil || got != "requested: that will do" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, error %v", got, err)
 	}
 	valid(t, c, "foreign")
 }

@@ -75,13 +75,13 @@ func bulkyInstance(t *testing.T, b payloadBucket, c *client.Client, name, instan
 	all := scenarios.All(scenarioTick)
 	s := all[slices.IndexFunc(all, func(s scenarios.Scenario) bool { return s.Name == name })]
 	s.Start = append(s.Start, client.WithTags(map[string]string{bulkyTag: instance}))
-	r := carry(t.Context(), c, s, instance)
+	r := runScenario(t.Context(), c, s, instance)
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
 	own := ofExecutions(slices.DeleteFunc(b.keys(t), func(key string) bool { return slices.Contains(before, key) }))
 	if len(own) == 0 {
-		t.Fatal("nothing of it is in the bucket")
+		t.Fatal("got no payloads of the instance in the bucket")
 	}
 	return own
 }
@@ -92,31 +92,31 @@ func (b payloadBucket) wantGone(t *testing.T, instance string, own, others []str
 	left := b.keys(t)
 	for _, key := range own {
 		if slices.Contains(left, key) {
-			t.Errorf("%s is purged, and the bucket has %s", instance, key)
+			t.Errorf("after the purge of %s: payload %s remains", instance, key)
 		}
 	}
 	for _, key := range others {
 		if !slices.Contains(left, key) {
-			t.Errorf("%s is purged, and %s is gone, which is another's", instance, key)
+			t.Errorf("after the purge of %s: payload %s of another instance was deleted", instance, key)
 		}
 	}
 }
 
 // A purge through the API, the command line or a job deletes the objects of the instance. Each uses its own
 // permissions.
-func TestPurgeTakesLargePayloads(t *testing.T) {
+func TestPurge_largePayloads_areDeleted(t *testing.T) {
 	b := openBucket(t)
 	stays := bulkyInstance(t, b, hub.client, "LargeContinuesAsNew", id(t, 0))
 
 	own := bulkyInstance(t, b, hub.client, "LargeContinuesAsNew", id(t, 1)) // an instance with several executions
 	if status, body := remove(t, id(t, 1), ""); status != http.StatusNoContent {
-		t.Fatalf("HTTP %d: %s", status, body)
+		t.Fatalf("got HTTP %d: %s", status, body)
 	}
 	b.wantGone(t, id(t, 1), own, stays)
 
 	own = bulkyInstance(t, b, hub.client, "LargeChildren", id(t, 2))
 	if out, exit := perdure(t, "purge", id(t, 2), "--with-children"); exit != 0 {
-		t.Fatalf("exit %d: %s", exit, out)
+		t.Fatalf("got exit code %d: %s", exit, out)
 	}
 	b.wantGone(t, id(t, 2), own, stays)
 
@@ -135,7 +135,7 @@ func TestPurgeTakesLargePayloads(t *testing.T) {
 		<-time.After(100 * time.Millisecond)
 	}
 	if err != nil || job.Done != 1 {
-		t.Fatalf("%+v, %v", job, err)
+		t.Fatalf("got %+v, error %v", job, err)
 	}
 	b.wantGone(t, id(t, 3), own, stays)
 }
@@ -149,7 +149,7 @@ func look(t *testing.T) {
 
 // The API reads objects with the permissions of its function. It returns encrypted payloads encrypted, because it has
 // no codec.
-func TestALargeOutputThroughTheAPI(t *testing.T) {
+func TestAPI_largeOutput_isReturned(t *testing.T) {
 	for n, prefix := range []string{"", app.SealedPrefix} {
 		c := []*client.Client{hub.client, hub.sealing}[n]
 		if _, err := c.Start(t.Context(), "hello", large, client.WithInstanceID(prefix+id(t, n))); err != nil {
@@ -158,24 +158,24 @@ func TestALargeOutputThroughTheAPI(t *testing.T) {
 	}
 	status, _, result := request(t, "GET", "/instances/"+id(t, 0)+"/result?wait=20s", "")
 	if status != http.StatusOK || result["output"] != "hello, "+large {
-		t.Errorf("HTTP %d: %.100v", status, result)
+		t.Errorf("got HTTP %d: %.100v", status, result)
 	}
 	status, _, result = request(t, "GET", "/instances/"+app.SealedPrefix+id(t, 1)+"/result?wait=20s", "")
 	sealed, _ := json.Marshal(result["outputSealed"])
 	if status != http.StatusOK || result["output"] != nil || !bytes.Contains(sealed, []byte(`"codec":"e2e"`)) {
-		t.Errorf("encrypted: HTTP %d: %.300v", status, result)
+		t.Errorf("encrypted: got HTTP %d: %.300v", status, result)
 	}
 }
 
 // Neither the history nor the bucket has plain text of encrypted payloads.
-func TestNothingOfWhatIsEncryptedIsInTheClear(t *testing.T) {
+func TestCodec_encryptedPayloads_areStoredEncrypted(t *testing.T) {
 	b := openBucket(t)
 	instance := app.SealedPrefix + id(t, 0)
 	own := bulkyInstance(t, b, hub.sealing, "LargeActivities", instance)
 	for _, key := range own {
 		data, err := b.GetObject(t.Context(), b.name, key, provider.MaxStoredPayloadBytes)
 		if err != nil || bytes.Contains(data, []byte("0123456789")) {
-			t.Errorf("%s: %.40q, %v", key, data, err)
+			t.Errorf("%s: got %.40q, error %v", key, data, err)
 		}
 	}
 	for e, err := range hub.client.History(t.Context(), instance) {
@@ -183,14 +183,14 @@ func TestNothingOfWhatIsEncryptedIsInTheClear(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text, _ := json.Marshal(e); bytes.Contains(text, []byte("0123456789")) {
-			t.Errorf("event %d: %.100s", e.ID, text)
+			t.Errorf("event %d: got %.100s", e.ID, text)
 		}
 	}
 }
 
 // The doctor command reads the lifecycle rules of the bucket and reports no problem.
-func TestDoctorReadsWhatTheBucketExpires(t *testing.T) {
+func TestDoctor_bucketLifecycle_reportsNoProblem(t *testing.T) {
 	if out, exit := perdure(t, "doctor"); exit == 1 || strings.Contains(out, "bucket") {
-		t.Errorf("exit %d: %s", exit, out)
+		t.Errorf("got exit code %d: %s", exit, out)
 	}
 }

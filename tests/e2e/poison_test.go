@@ -14,9 +14,9 @@ import (
 // An activity and a turn end their process in each attempt. Both stop after four attempts, which is the limit in this
 // deployment: two without a marker, one with other messages, and one alone. Then the activity fails, and the instance
 // with the turn is blocked. Another instance is not affected.
-func TestCodeThatEndsItsProcessIsPoison(t *testing.T) {
+func TestPoison_codeEndsItsProcess_failsOrBlocks(t *testing.T) {
 	shortrun.Skip(t)
-	activity, turn := app.Deadly{Folder: t.TempDir()}, app.Deadly{Folder: t.TempDir()}
+	activity, turn := app.CrashInput{Folder: t.TempDir()}, app.CrashInput{Folder: t.TempDir()}
 	begin := func(n int, name string, in any) {
 		t.Helper()
 		if _, err := hub.client.Start(t.Context(), name, in, client.WithInstanceID(id(t, n))); err != nil {
@@ -35,25 +35,25 @@ func TestCodeThatEndsItsProcessIsPoison(t *testing.T) {
 		t.Fatal(err)
 	}
 	if failed, err := client.Result[string](s); err != nil || failed != history.TypePoison {
-		t.Errorf("the activity failed as %q, %v", failed, err)
+		t.Errorf("got activity failure %q, error %v", failed, err)
 	}
 	blocked(t, id(t, 2))
 	for what, folder := range map[string]string{"activity": activity.Folder, "turn": turn.Folder} {
 		if n := files(t, folder); n != 4 {
-			t.Errorf("the %s ran %d times", what, n)
+			t.Errorf("%s: got %d runs", what, n)
 		}
 	}
 	if s, err := hub.client.Wait(t.Context(), id(t, 3)); err != nil || s.Status != client.StatusCompleted {
-		t.Errorf("the healthy one is %s, %v", s.Status, err)
+		t.Errorf("healthy instance: got status %s, error %v", s.Status, err)
 	}
 	for n := range 3 {
 		valid(t, hub.client, id(t, n+1))
 	}
 	if _, exit := perdure(t, "terminate", id(t, 2)); exit != 0 {
-		t.Errorf("terminate: exit %d", exit)
+		t.Errorf("terminate: got exit code %d", exit)
 	}
 	if s, err := hub.client.Wait(t.Context(), id(t, 2)); err != nil || s.Status != client.StatusTerminated {
-		t.Errorf("the blocked one is %s, %v", s.Status, err)
+		t.Errorf("blocked instance: got status %s, error %v", s.Status, err)
 	}
 }
 
@@ -69,7 +69,7 @@ func blocked(t *testing.T, instance string) {
 			continue
 		}
 		if s.Failure == nil || s.Failure.Type != history.TypePoison {
-			t.Errorf("it is blocked, and the failure is %+v", s.Failure)
+			t.Errorf("blocked instance: got failure %+v", s.Failure)
 		}
 		return
 	}

@@ -25,7 +25,7 @@ import (
 
 // The deployed binaries also serve a hub outside Lambda, with queues that have no mapping to a function. The binaries
 // find the hub by its name and exit cleanly on SIGTERM.
-func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
+func TestPoll_processesOutsideLambda_runTheHub(t *testing.T) {
 	shortrun.Skip(t)
 	pollOnlyHub(t, "laptop")
 	p, err := dynamo.Open(t.Context(), "laptop")
@@ -62,23 +62,23 @@ func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.Status != want {
-			t.Errorf("instance %d is %s, want %s", n, s.Status, want)
+			t.Errorf("instance %d: got status %s, want %s", n, s.Status, want)
 		}
 		valid(t, laptop, id(t, n))
 	}
-	isAskedInProcess(t, laptop, client.New(p, client.WithQuerier(ownOrchestrator(t, "laptop"))))
+	wantQueriesInProcess(t, laptop, client.New(p, client.WithQuerier(ownOrchestrator(t, "laptop"))))
 	if err := processes.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := processes.Wait(); err != nil {
-		t.Errorf("the processes ended with %v", err)
+		t.Errorf("processes: got error %v", err)
 	}
 	for _, line := range []string{
 		"orchestrator | ", "worker | ", "renewer | ", "queue=inbox", "queue=default", "event=renewer.serving",
 		"event=process.stopped",
 	} {
 		if !strings.Contains(printed.String(), line) {
-			t.Errorf("%q was not printed", line)
+			t.Errorf("want %q in the output", line)
 		}
 	}
 	if t.Failed() {
@@ -145,15 +145,15 @@ func ownOrchestrator(t *testing.T, name string) provider.Querier {
 	return f.Querier()
 }
 
-// isAskedInProcess checks that a hub without functions supports queries only for a client that has the code.
-func isAskedInProcess(t *testing.T, without, with *client.Client) {
+// wantQueriesInProcess checks that a hub without functions supports queries only for a client that has the code.
+func wantQueriesInProcess(t *testing.T, without, with *client.Client) {
 	t.Helper()
 	instance := t.Name() + "-asked"
 	if _, err := without.Start(t.Context(), "Queries", 1, client.WithInstanceID(instance)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := without.Query(t.Context(), instance, "steps", 7); !errors.Is(err, client.ErrQueriesUnsupported) {
-		t.Errorf("where there is no function: %v", err)
+		t.Errorf("query without a function: got error %v", err)
 	}
 	if err := without.RaiseEvent(t.Context(), instance, "next", struct{}{}); err != nil {
 		t.Fatal(err)
@@ -162,6 +162,6 @@ func isAskedInProcess(t *testing.T, without, with *client.Client) {
 		t.Fatal(err)
 	}
 	if answer, err := with.Query(t.Context(), instance, "steps", 7); err != nil || string(answer) != "8" {
-		t.Errorf("a process that has the code: %s, %v", answer, err)
+		t.Errorf("query to a process with the code: got %s, error %v", answer, err)
 	}
 }

@@ -18,7 +18,7 @@ func remove(t *testing.T, instance, query string) (status int, body string) {
 
 // The API and the command line delete ended instances, with the permissions of the functions. Afterwards the ID can be
 // used again.
-func TestPurgeWhatIsOver(t *testing.T) {
+func TestPurge_endedInstance_freesItsID(t *testing.T) {
 	for n := range 2 {
 		if _, err := hub.client.Start(t.Context(), "hello", "world", client.WithInstanceID(id(t, n))); err != nil {
 			t.Fatal(err)
@@ -28,30 +28,30 @@ func TestPurgeWhatIsOver(t *testing.T) {
 		}
 	}
 	if status, body := remove(t, id(t, 0), ""); status != http.StatusNoContent {
-		t.Errorf("HTTP %d: %s", status, body)
+		t.Errorf("got HTTP %d: %s", status, body)
 	}
 	if out, exit := perdure(t, "purge", id(t, 1)); exit != 0 || out != "" {
-		t.Errorf("purge: exit %d, %s", exit, out)
+		t.Errorf("purge: got exit code %d, output %s", exit, out)
 	}
 	for n := range 2 {
 		if status, _, problem := request(t, http.MethodGet, "/instances/"+id(t, n), ""); status != http.StatusNotFound {
-			t.Errorf("purged: HTTP %d %v", status, problem)
+			t.Errorf("purged instance: got HTTP %d %v", status, problem)
 		}
 		if status, body := remove(t, id(t, n), ""); status != http.StatusNotFound ||
 			!strings.Contains(body, "instance_not_found") {
-			t.Errorf("purged again: HTTP %d: %s", status, body)
+			t.Errorf("second purge: got HTTP %d: %s", status, body)
 		}
 		if _, err := hub.client.Start(t.Context(), "hello", "again", client.WithInstanceID(id(t, n))); err != nil {
-			t.Errorf("the id is not free: %v", err)
+			t.Errorf("start with the same ID: got error %v", err)
 		}
 		s, err := hub.client.Wait(t.Context(), id(t, n))
 		if got, _ := client.Result[string](s); err != nil || got != "hello, again" {
-			t.Errorf("the next life: %q, %v", got, err)
+			t.Errorf("next incarnation: got %q, error %v", got, err)
 		}
 	}
 }
 
-func TestPurgeWhatRunsTakesForce(t *testing.T) {
+func TestPurge_runningInstance_requiresForce(t *testing.T) {
 	for n := range 2 {
 		if _, err := hub.client.Start(t.Context(), "echo", nil, client.WithInstanceID(id(t, n))); err != nil {
 			t.Fatal(err)
@@ -59,20 +59,20 @@ func TestPurgeWhatRunsTakesForce(t *testing.T) {
 	}
 	if status, body := remove(t, id(t, 0), ""); status != http.StatusConflict ||
 		!strings.Contains(body, "instance_not_over") {
-		t.Errorf("without force: HTTP %d: %s", status, body)
+		t.Errorf("without force: got HTTP %d: %s", status, body)
 	}
 	if _, exit := perdure(t, "purge", id(t, 1)); exit != 1 {
-		t.Errorf("without force: exit %d", exit)
+		t.Errorf("without force: got exit code %d", exit)
 	}
 	if status, body := remove(t, id(t, 0), "?force=true"); status != http.StatusNoContent {
-		t.Errorf("by force: HTTP %d: %s", status, body)
+		t.Errorf("with force: got HTTP %d: %s", status, body)
 	}
 	if out, exit := perdure(t, "purge", id(t, 1), "--force"); exit != 0 {
-		t.Errorf("by force: exit %d, %s", exit, out)
+		t.Errorf("with force: got exit code %d, output %s", exit, out)
 	}
 	for n := range 2 {
 		if err := hub.client.RaiseEvent(t.Context(), id(t, n), "word", "hello"); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("an event for it: %v", err)
+			t.Errorf("event for a purged instance: got error %v", err)
 		}
 	}
 }

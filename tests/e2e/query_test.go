@@ -13,7 +13,7 @@ import (
 
 // A query over HTTP, the command and the Go client each invoke the orchestrator function, with the permissions of the
 // stack. The query does not affect the instance.
-func TestAnInstanceIsAsked(t *testing.T) {
+func TestQuery_httpCommandAndClient_returnResult(t *testing.T) {
 	instance := id(t, 0)
 	if _, err := hub.client.Start(t.Context(), "Queries", 1, client.WithInstanceID(instance)); err != nil {
 		t.Fatal(err)
@@ -30,37 +30,37 @@ func TestAnInstanceIsAsked(t *testing.T) {
 		status, answer = asked()
 	}
 	if status != http.StatusOK || answer["answer"] != 20.0 || answer["query"] != "steps" {
-		t.Fatalf("over HTTP: %d %v", status, answer)
+		t.Fatalf("query over HTTP: got HTTP %d %v", status, answer)
 	}
 
 	printed, err := exec.CommandContext(t.Context(), hub.perdure, "query", "--hub", "e2e", instance, "steps",
 		"30").Output()
 	if err != nil || string(printed) != "30\n" {
-		t.Errorf("the command printed %q, %v", printed, err)
+		t.Errorf("query command: got %q, error %v", printed, err)
 	}
 	if status, _, answer := request(t, "POST", "/instances/"+instance+"/query",
 		`{"query":"pace"}`); status != http.StatusNotFound || answer["code"] != "unknown_query" ||
 		!strings.Contains(answer["detail"].(string), "steps") {
-		t.Errorf("an unknown query: %d %v", status, answer)
+		t.Errorf("unknown query: got HTTP %d %v", status, answer)
 	}
 	if status, _, answer := request(t, "POST", "/instances/nobody/query",
 		`{"query":"steps"}`); status != http.StatusNotFound || answer["code"] != "instance_not_found" {
-		t.Errorf("no instance: %d %v", status, answer)
+		t.Errorf("unknown instance: got HTTP %d %v", status, answer)
 	}
 	_, err = hub.client.Query(t.Context(), instance, "steps", "many")
 	if e, ok := errors.AsType[*client.QueryError](err); !ok || e.Code != client.QueryBadInput {
-		t.Errorf("bad input: %v", err)
+		t.Errorf("bad input: got error %v", err)
 	}
 
 	if err := hub.client.RaiseEvent(t.Context(), instance, "next", struct{}{}); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := hub.client.Wait(t.Context(), instance); err != nil || s.Status != client.StatusCompleted {
-		t.Fatalf("it is %s, %v", s.Status, err)
+		t.Fatalf("got status %s, error %v", s.Status, err)
 	}
 	after, err := hub.client.Query(t.Context(), instance, "steps", 40)
 	if got := json.Number(after); err != nil || got != "41" {
-		t.Errorf("once it is over: %s, %v", after, err)
+		t.Errorf("ended instance: got %s, error %v", after, err)
 	}
 	valid(t, hub.client, instance)
 }

@@ -50,7 +50,7 @@ func runScenarios(t *testing.T, c *client.Client, prefix string, of func(*scenar
 		return !of(&s) || *someScenarios != "" && !slices.Contains(strings.Split(*someScenarios, ","), s.Name)
 	})
 	if len(all) == 0 {
-		t.Fatalf("there is no scenario %q", *someScenarios)
+		t.Fatalf("unknown scenario %q", *someScenarios)
 	}
 	results := make([]result, len(all))
 	slots := make(chan struct{}, sideBySide)
@@ -58,7 +58,7 @@ func runScenarios(t *testing.T, c *client.Client, prefix string, of func(*scenar
 	for i, s := range all {
 		slots <- struct{}{}
 		running.Go(func() {
-			results[i] = carry(t.Context(), c, s, prefix+id(t, i))
+			results[i] = runScenario(t.Context(), c, s, prefix+id(t, i))
 			<-slots
 		})
 	}
@@ -100,8 +100,8 @@ type result struct {
 	err    error
 }
 
-// carry starts the instance of a scenario, runs the client part of the scenario, and waits for the end.
-func carry(ctx context.Context, c *client.Client, s scenarios.Scenario, id string) result {
+// runScenario starts the instance of a scenario, runs the client part of the scenario, and waits for the end.
+func runScenario(ctx context.Context, c *client.Client, s scenarios.Scenario, id string) result {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
 	_, err := c.Start(ctx, s.Name, s.Input, append(s.Start, client.WithInstanceID(id))...)

@@ -76,7 +76,7 @@ func (o orderTable) wantOrder(order string, want bool) {
 		TableName: &o.table, Key: orderKey(order), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil || (len(out.Item) > 0) != want {
-		o.Errorf("order %s: %v, %v, want it there: %v", order, out, err, want)
+		o.Errorf("order %s: got %v, error %v, want the order to exist: %v", order, out, err, want)
 	}
 }
 
@@ -88,14 +88,14 @@ func (o orderTable) wantGreeting(instance string) {
 		o.Fatal(err)
 	}
 	if got, err := client.Result[string](s); err != nil || got != "hello, "+instance {
-		o.Errorf("%s: %s with %q, %v", instance, s.Status, got, err)
+		o.Errorf("%s: got %s with %q, error %v", instance, s.Status, got, err)
 	}
 	valid(o.T, hub.client, instance)
 }
 
 // One transaction saves an order in the table of the caller and starts its orchestration, which the functions run. A
 // rejected order starts nothing, and a rejected start saves no order.
-func TestAnOrderAndItsOrchestrationAreOneTransaction(t *testing.T) {
+func TestPrepareStart_transaction_isAtomic(t *testing.T) {
 	o := openOrders(t)
 	mine := client.WithIdempotencyKey("key-1")
 	again, other := o.prepare(id(t, 1), mine), o.prepare(id(t, 2))
@@ -108,21 +108,21 @@ func TestAnOrderAndItsOrchestrationAreOneTransaction(t *testing.T) {
 	}
 
 	if err := o.save("o-2", again); !errors.Is(again.StartError(err), client.ErrAlreadyStarted) {
-		t.Errorf("the same start again: %v, refused for %v", err, again.StartError(err))
+		t.Errorf("repeated start: got error %v, StartError %v", err, again.StartError(err))
 	}
 	o.wantOrder("o-2", false)
 	if err := o.save("o-1", other); err == nil || other.StartError(err) != nil {
-		t.Errorf("another order of the same id: %v, refused for %v", err, other.StartError(err))
+		t.Errorf("order with the same ID: got error %v, StartError %v", err, other.StartError(err))
 	}
 	o.wantOrder("o-1", true)
 	o.wantGreeting(id(t, 1))
 	if _, err := hub.client.Status(t.Context(), id(t, 2)); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("the order was refused, and its orchestration: %v", err)
+		t.Errorf("orchestration of a rejected order: got error %v", err)
 	}
 }
 
 // The program crashes after its transaction. The timer of the delayed start was sent before the transaction.
-func TestAnOrderBeginsWhoseProgramDiesBehindItsTransaction(t *testing.T) {
+func TestPrepareStart_programCrashesAfterTransaction_orchestrationStarts(t *testing.T) {
 	o := openOrders(t)
 	if err := o.save("o-1", o.prepare(id(t, 1), client.WithDelay(2*time.Second))); err != nil {
 		t.Fatal(err)

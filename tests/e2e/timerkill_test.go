@@ -54,7 +54,7 @@ func TestTimers_renewerIsKilledWhileItWaits_areLateByTenSecondsAtMost(t *testing
 	t.Logf("killed %d processes; lateness of %d timers: p50 %v, max %v", killed, len(late), late[len(late)/2],
 		late[len(late)-1])
 	if killed == 0 || late[0] < 0 || late[len(late)-1] > 10*time.Second {
-		t.Errorf("killed %d processes; timers are late by %v to %v", killed, late[0], late[len(late)-1])
+		t.Errorf("killed %d processes: got timer delays of %v to %v", killed, late[0], late[len(late)-1])
 	}
 }
 
@@ -73,6 +73,6 @@ func TestTimers_renewerIsKilledAtAnyMoment_fire(t *testing.T) {
 	t.Logf("killed %d processes; lateness of %d timers: p50 %v, p99 %v, max %v", processes, n, all[n/2], all[n*99/100],
 		all[n-1])
 	if all[0] < 0 {
-		t.Errorf("a timer was early by %v", -all[0])
+		t.Errorf("a timer fired %v early", -all[0])
 	}
 }

@@ -16,18 +16,18 @@ import (
 )
 
 // A timer is never early, and late by at most 1.5 seconds.
-func TestTimersAreNeverEarly(t *testing.T) {
+func TestTimers_shortDelay_fireOnTime(t *testing.T) {
 	exact(t, hub.client, startTimers(t, hub.client, 20, 300*time.Millisecond, 130*time.Millisecond))
 }
 
 // Timers longer than the longest queue delay (2 s here) each need a schedule.
-func TestTimersThatNeedASchedule(t *testing.T) {
+func TestTimers_longDelay_useSchedules(t *testing.T) {
 	shortrun.Skip(t)
 	const timers = 100
 	before, seen := schedules(t), map[string]bool{}
 	over := make(chan struct{})
-	var looking sync.WaitGroup
-	looking.Go(func() { // a schedule exists for seconds, because it is deleted after it fires
+	var polling sync.WaitGroup
+	polling.Go(func() { // a schedule exists for seconds, because it is deleted after it fires
 		look := time.NewTicker(200 * time.Millisecond)
 		defer look.Stop()
 		for {
@@ -41,24 +41,24 @@ func TestTimersThatNeedASchedule(t *testing.T) {
 	})
 	stop := sync.OnceFunc(func() {
 		close(over)
-		looking.Wait()
+		polling.Wait()
 	})
 	defer stop()
 	exact(t, hub.client, startTimers(t, hub.client, timers, 8*time.Second, 41*time.Millisecond))
 	stop()
 	for name := range schedules(t) {
 		if !before[name] {
-			t.Errorf("schedule %s is left", name)
+			t.Errorf("schedule %s was not deleted", name)
 		}
 	}
 	maps.DeleteFunc(seen, func(name string, _ bool) bool { return before[name] })
 	if len(seen) != timers {
-		t.Errorf("%d schedules for %d timers", len(seen), timers)
+		t.Errorf("got %d schedules for %d timers", len(seen), timers)
 	}
 }
 
 // In a hub without schedules, long timers hop between queue delays.
-func TestTimersThatHop(t *testing.T) {
+func TestTimers_hubWithoutSchedules_hopBetweenQueueDelays(t *testing.T) {
 	shortrun.Skip(t)
 	c, timers := hub.client, 10 // on LocalStack the shared hub has no schedules, and a turn takes a second
 	if !onLocalStack {
@@ -66,7 +66,7 @@ func TestTimersThatHop(t *testing.T) {
 	}
 	exact(t, c, startTimers(t, c, timers, 5*time.Second, 41*time.Millisecond))
 	if n := len(schedules(t)); n != 0 {
-		t.Errorf("%d schedules", n)
+		t.Errorf("got %d schedules", n)
 	}
 }
 
@@ -117,7 +117,7 @@ func exact(t *testing.T, c *client.Client, instances []string) {
 	p99 := late[n*99/100]
 	t.Logf("lateness of %d timers: p50 %v, p99 %v, max %v", n, late[n/2], p99, late[n-1])
 	if late[0] < 0 {
-		t.Errorf("a timer was early by %v", -late[0])
+		t.Errorf("a timer fired %v early", -late[0])
 	}
 	limit := 1500 * time.Millisecond
 	if onLocalStack {
@@ -125,7 +125,7 @@ func exact(t *testing.T, c *client.Client, instances []string) {
 		limit = 30 * time.Second
 	}
 	if p99 > limit {
-		t.Errorf("one timer of a hundred was late by %v", p99)
+		t.Errorf("p99 of timer delays: got %v", p99)
 	}
 }
 
@@ -141,7 +141,7 @@ func lateness(t *testing.T, c *client.Client, instance string) time.Duration {
 			return e.Time.Sub(due)
 		}
 	}
-	t.Fatalf("%s: no timer has fired", instance)
+	t.Fatalf("%s: got no fired timer", instance)
 	return 0
 }
 

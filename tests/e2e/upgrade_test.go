@@ -140,10 +140,10 @@ func TestUpgrade_stackWithInstancesInFlight_completesThem(t *testing.T) {
 	t.Logf("%d instances were started during the update", len(meanwhile))
 
 	if !reflect.DeepEqual(before.Config(), after.Config()) {
-		t.Errorf("the hub was %+v, and is %+v", before.Config(), after.Config())
+		t.Errorf("configuration of the hub: got %+[2]v, want %+[1]v", before.Config(), after.Config())
 	}
 	if got := variableOf(t, "perdure-"+upgradeHub+"-api", "PERDURE_API_AUTHORIZATION"); got != "iam" {
-		t.Errorf("PERDURE_API_AUTHORIZATION is %q: the stack was not updated", got)
+		t.Errorf("PERDURE_API_AUTHORIZATION: got %q, want iam after the update of the stack", got)
 	}
 	for _, s := range waiting {
 		if err := c.RaiseEvent(t.Context(), s.instance, "word", "go"); err != nil {
@@ -154,10 +154,10 @@ func TestUpgrade_stackWithInstancesInFlight_completesThem(t *testing.T) {
 		for _, s := range all {
 			got, err := c.Wait(t.Context(), s.instance)
 			if err != nil {
-				t.Fatalf("%s: %v", s.instance, err)
+				t.Fatalf("%s: got error %v", s.instance, err)
 			}
 			if got.Status != client.StatusCompleted || s.output != "" && !bytes.Equal(got.Output, []byte(s.output)) {
-				t.Errorf("%s: %s %s, want Completed %s", s.instance, got.Status, got.Output, s.output)
+				t.Errorf("%s: got %s %s, want Completed %s", s.instance, got.Status, got.Output, s.output)
 			}
 		}
 	}

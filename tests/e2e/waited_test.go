@@ -17,7 +17,7 @@ import (
 
 // The worker of an activity with WaitForCancellation is killed with SIGKILL after it has observed the cancel and before
 // it has ended. The undo starts only when the lease of the worker has ended. The time of the observation is known.
-func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledInItsGrace(t *testing.T) {
+func TestUndo_workerKilledInGracePeriod_waitsForItsLease(t *testing.T) {
 	shortrun.Skip(t)
 	h := hold(t)
 	if err := hub.client.Cancel(t.Context(), h.instance, "that will do"); err != nil {
@@ -29,12 +29,12 @@ func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledInItsGrace(t *testing.T) {
 	signal(t, pid, syscall.SIGKILL)
 	h.wantUndoneAfter(killed)
 	if told := h.why().SeenAt; !told.Equal(seen) || !seen.Before(killed) {
-		t.Errorf("the cancel was seen at %v, before %v, and it is told that it was at %v", seen, killed, told)
+		t.Errorf("cancel observed at %v, process killed at %v: got SeenAt %v", seen, killed, told)
 	}
 }
 
 // The worker is stopped before it can observe the cancel, and killed after the cancel is in the history.
-func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledBeforeItSeesTheCancel(t *testing.T) {
+func TestUndo_workerKilledBeforeObservingCancel_waitsForItsLease(t *testing.T) {
 	shortrun.Skip(t)
 	h := hold(t)
 	pid := h.process(app.Began)
@@ -47,10 +47,10 @@ func TestAnUndoWaitsForTheLeaseOfAWorkerThatIsKilledBeforeItSeesTheCancel(t *tes
 	signal(t, pid, syscall.SIGKILL)
 	h.wantUndoneAfter(killed)
 	if seen := h.why().SeenAt; !seen.After(killed) {
-		t.Errorf("the cancel was seen %v before its worker was killed, which had not seen it", killed.Sub(seen))
+		t.Errorf("got SeenAt %v before the kill of the worker, which had not observed the cancel", killed.Sub(seen))
 	}
 	if _, err := os.Stat(filepath.Join(h.folder, app.Saw)); err == nil {
-		t.Error("it had seen the cancel")
+		t.Error("the killed worker had observed the cancel")
 	}
 }
 
@@ -86,7 +86,7 @@ func (h *holding) process(note string) int {
 		}
 		return pid
 	}
-	h.t.Fatalf("nobody has noted %q", note)
+	h.t.Fatalf("got no note %q", note)
 	return 0
 }
 
@@ -97,13 +97,13 @@ func (h *holding) seen() time.Time {
 	for range 100 {
 		if x := h.cancelled(); !x.SeenAt.IsZero() {
 			if x.End != "" {
-				h.t.Errorf("it has ended: %+v", x)
+				h.t.Errorf("want a running activity: %+v", x)
 			}
 			return x.SeenAt
 		}
 		<-time.After(20 * time.Millisecond)
 	}
-	h.t.Fatal("nobody has said that the cancel was seen")
+	h.t.Fatal("got no observation of the cancel")
 	return time.Time{}
 }
 
@@ -138,7 +138,7 @@ func (h *holding) wantUndoneAfter(killed time.Time) {
 		h.t.Fatal(err)
 	}
 	if s.Status != client.StatusCancelled || string(s.CustomStatus) != `"worker_gone"` {
-		h.t.Errorf("it ended %s, %s, %+v", s.Status, s.CustomStatus, s.Failure)
+		h.t.Errorf("got status %s, custom status %s, failure %+v", s.Status, s.CustomStatus, s.Failure)
 	}
 	var order []string
 	held := int64(0)
@@ -152,17 +152,17 @@ func (h *holding) wantUndoneAfter(killed time.Time) {
 			order = append(order, "decided")
 		case e.Kind == history.ActivityFailed && e.SourceEventID == held:
 			order = append(order, "ended "+history.CancelOutcomeOf(&e))
-			h.t.Logf("%v after its worker was killed history has its end", e.Time.Sub(killed))
+			h.t.Logf("history has the outcome %v after the kill of the worker", e.Time.Sub(killed))
 			if !e.Time.After(killed) {
-				h.t.Errorf("its end was told %v before its worker was killed", killed.Sub(e.Time))
+				h.t.Errorf("got an outcome %v before the kill of the worker", killed.Sub(e.Time))
 			}
 		}
 	}
 	if got := strings.Join(order, ", "); got != "decided, ended worker_gone, undo" {
-		h.t.Errorf("history has %s", got)
+		h.t.Errorf("got history %s", got)
 	}
 	if undone, err := os.Stat(filepath.Join(h.folder, app.Freed)); err != nil || undone.ModTime().Before(killed) {
-		h.t.Errorf("the undo: %v", err)
+		h.t.Errorf("compensation: got error %v", err)
 	}
 }
 
@@ -172,11 +172,11 @@ func (h *holding) why() client.Cancellation {
 	out, exit := perdure(h.t, "why", h.instance)
 	if exit != 0 || !strings.Contains(out, `requested "that will do"`) ||
 		!strings.Contains(out, "worker lost, reported after ") {
-		h.t.Errorf("perdure why: exit %d\n%s", exit, out)
+		h.t.Errorf("perdure why: got exit code %d\n%s", exit, out)
 	}
 	x := h.cancelled()
 	if x.End != client.OutcomeWorkerLost || x.SeenAt.Before(x.DecidedAt) || x.EndedAt.Before(x.SeenAt) {
-		h.t.Errorf("%+v", x)
+		h.t.Errorf("got %+v", x)
 	}
 	return x
 }

@@ -56,10 +56,10 @@ func TestVersions_twoBuildsOnOneQueue_instancesKeepTheirVersion(t *testing.T) {
 		}
 		h.serve(30 * time.Minute)
 		for n := range 6 {
-			h.tell(fmt.Sprint("new-", n), 1)
-			h.tell(fmt.Sprint("two-", n), 1)
+			h.raiseGo(fmt.Sprint("new-", n), 1)
+			h.raiseGo(fmt.Sprint("two-", n), 1)
 			if n < 3 {
-				h.tell(fmt.Sprint("old-", n), 1)
+				h.raiseGo(fmt.Sprint("old-", n), 1)
 			}
 		}
 		h.serve(4 * time.Hour)
@@ -83,8 +83,8 @@ func TestContinueAsNew_newBuild_usesHighestVersion(t *testing.T) {
 		h.serve(5 * time.Minute)
 		h.deploy(generations("1", "2"), "new")
 		for _, id := range []string{"loose", "bound"} {
-			h.tell(id, 1)
-			h.tell(id, 2)
+			h.raiseGo(id, 1)
+			h.raiseGo(id, 2)
 		}
 		h.serve(time.Hour)
 		h.completed("loose", `"2 then 2"`)
@@ -110,7 +110,7 @@ func TestUnregisteredOrchestration_waitsForBuildThatHasIt(t *testing.T) {
 				h.deploy(tt.other, "other")
 				h.serve(30 * time.Minute)
 				unregistered(t, h, "i", tt.says...)
-				h.tell("i", 1)
+				h.raiseGo("i", 1)
 				h.serve(30 * time.Minute)
 				unregistered(t, h, "i", tt.says...)
 				h.deploy(generations("1", "2"), "right")
@@ -126,7 +126,7 @@ func unregistered(t *testing.T, h *hub, id string, says ...string) {
 	d := h.blocked(id)
 	for _, words := range says {
 		if d.Type != history.TypeUnregistered || !strings.Contains(d.Message, words) {
-			t.Errorf("%s: %s; want %q", d.Type, d.Message, words)
+			t.Errorf("%s: got %s, want %q", d.Type, d.Message, words)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestUnregisteredChild_waitsForBuildThatHasIt(t *testing.T) {
 		h.serve(30 * time.Minute)
 		unregistered(t, h, "child", `orchestration "Later"`)
 		if s := h.status("i"); s.Status != client.StatusRunning {
-			t.Errorf("its parent is %s", s.Status)
+			t.Errorf("parent: got status %s", s.Status)
 		}
 		h.deploy(build(func(r *perdure.Registry) {
 			parent(r)
@@ -169,7 +169,7 @@ func TestUnregisteredActivity_waitsForWorkerThatHasIt(t *testing.T) {
 		h.start("i", "Asks", 0)
 		h.serve(2 * time.Hour)
 		if s := h.status("i"); s.Status != client.StatusRunning {
-			t.Fatalf("it is %s, %+v", s.Status, s.Failure)
+			t.Fatalf("got status %s, failure %+v", s.Status, s.Failure)
 		}
 		later := must(dispatch.NewWorker(build(func(r *perdure.Registry) {
 			perdure.AddActivity(r, "Later", func(context.Context, any) (string, error) { return "here", nil })
@@ -207,7 +207,7 @@ func TestBlockedInstance_unsupportedCode_isReportedAndContinuesAfterFix(t *testi
 		}, history.TypeForeignGoroutine, []string{
 			`instance "i"`, "a goroutine that does not belong to the orchestration",
 		}},
-		"a call of a closure": {func(ctx *perdure.OrchestrationContext) error {
+		"call of a closure": {func(ctx *perdure.OrchestrationContext) error {
 			name := "x"
 			perdure.CallActivity(ctx, func(context.Context, int) (string, error) { return name, nil }, 1)
 			return nil
@@ -221,10 +221,10 @@ func TestBlockedInstance_unsupportedCode_isReportedAndContinuesAfterFix(t *testi
 				d := h.blocked("i")
 				for _, words := range tt.says {
 					if d.Type != tt.kind || !strings.Contains(d.Message, words) {
-						t.Errorf("%s: %s; want %s, and %q", d.Type, d.Message, tt.kind, words)
+						t.Errorf("%s: got %s; want %s with %q", d.Type, d.Message, tt.kind, words)
 					}
 				}
-				h.tell("i", 1)
+				h.raiseGo("i", 1)
 				h.deploy(code([]step{inc(), event("go")}), "mended")
 				h.serve(time.Hour)
 				h.completed("i", `"done"`)

@@ -84,7 +84,7 @@ func survives(t *testing.T, s scenarios.Scenario, f fault, n int64, after bool) 
 		}
 		defer h.Close()
 		if err := onHub(t.Context(), h, s); err != nil {
-			t.Errorf("call %d: %v", n, err)
+			t.Errorf("crash at call %d: %v", n, err)
 		}
 	})
 	return calls.Load() >= n
@@ -97,15 +97,16 @@ func TestEngine_crashWhileBlocked_recoversWithFixedBuild(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/after=%v", name, after), func(t *testing.T) {
 				t.Parallel()
-				for n := int64(1); mends(t, f, n, after) && !t.Failed(); n += shortrun.Step(strideShortRun) {
+				for n := int64(1); survivesBlocking(t, f, n, after) && !t.Failed(); n += shortrun.Step(strideShortRun) {
 				}
 			})
 		}
 	}
 }
 
-// mends blocks and unblocks an instance, with a fault at the n-th call. It reports whether the n-th call happened.
-func mends(t *testing.T, f fault, n int64, after bool) bool {
+// survivesBlocking blocks and unblocks an instance, with a fault at the n-th call. It reports whether the n-th call
+// happened.
+func survivesBlocking(t *testing.T, f fault, n int64, after bool) bool {
 	t.Helper()
 	intercept, calls := f(n, after)
 	before := []step{inc("Echo"), event("go"), inc()}
@@ -113,7 +114,7 @@ func mends(t *testing.T, f fault, n int64, after bool) bool {
 		h.start("i", "Code", 0)
 		h.serve(30 * time.Minute)
 		h.deploy(code([]step{inc(), event("go"), inc()}), "changed")
-		h.tell("i", 1)
+		h.raiseGo("i", 1)
 		h.serve(time.Hour)
 		bothSides(t, h.blocked("i"), `ActivityScheduled "Echo"`,
 			`nothing and waits for ActivityScheduled "Inc" #3`)
@@ -122,7 +123,7 @@ func mends(t *testing.T, f fault, n int64, after bool) bool {
 		h.completed("i", `"done"`)
 	})
 	if t.Failed() {
-		t.Logf("call %d", n)
+		t.Logf("crash at call %d", n)
 	}
 	return calls.Load() >= n
 }
@@ -161,7 +162,7 @@ func onHub(ctx context.Context, h *simhub.Hub, s scenarios.Scenario) error {
 	if err == nil {
 		err = s.Check(ctx, c, status)
 	}
-	return errors.Join(err, h.CheckRest(ctx))
+	return errors.Join(err, h.CheckIdle(ctx))
 }
 
 const instanceID = "i-1"

@@ -55,7 +55,7 @@ func collector(name string) *perdure.Registry {
 					return 0, err
 				}
 				if p.N != c.Next {
-					return 0, fmt.Errorf("event %d came where %d was due", p.N, c.Next)
+					return 0, fmt.Errorf("got event %d, want %d", p.N, c.Next)
 				}
 				c.Next++
 			}
@@ -156,7 +156,7 @@ func (m *meter) bounded(t *testing.T, what string) {
 	t.Logf("%s: %d invocations, the longest %v, the largest %d MiB of heap more than before it", what, m.invocations,
 		m.longest, m.most>>20)
 	if m.longest > 30*time.Second || m.most > 160<<20 {
-		t.Errorf("%s: an invocation took %v, and one %d MiB", what, m.longest, m.most>>20)
+		t.Errorf("%s: got an invocation of %v and one with %d MiB", what, m.longest, m.most>>20)
 	}
 }
 
@@ -184,9 +184,9 @@ func metered(
 	withFault(t, r, m.intercept, func(ctx context.Context, h *hub) { f(ctx, h, m) })
 }
 
-// pour raises events of a size. The functions run after every hundred events, so that the queue does not have to hold
-// all events.
-func (h *hub) pour(ctx context.Context, id string, all, size int) {
+// raiseEvents raises events of a size. The functions run after every hundred events, so that the queue does not have to
+// hold all events.
+func (h *hub) raiseEvents(ctx context.Context, id string, all, size int) {
 	h.t.Helper()
 	for n := range all {
 		if err := h.client.RaiseEvent(ctx, id, "go", newPiece(n, size),
@@ -203,9 +203,9 @@ func (h *hub) pour(ctx context.Context, id string, all, size int) {
 func (h *hub) collected(ctx context.Context, id string, all int) {
 	h.t.Helper()
 	if s := h.status(id); s.Status != client.StatusCompleted || string(s.Output) != fmt.Sprint(all) {
-		h.t.Fatalf("the instance is %s with %s, %+v", s.Status, s.Output, s.Failure)
+		h.t.Fatalf("got status %s, output %s, failure %+v", s.Status, s.Output, s.Failure)
 	}
-	if err := h.CheckRest(ctx); err != nil {
+	if err := h.CheckIdle(ctx); err != nil {
 		h.t.Error(err)
 	}
 }
@@ -222,13 +222,13 @@ func TestContinueAsNew_thousandLargeEvents_areNeitherLostNorCopied(t *testing.T)
 	)
 	metered(t, collector("go"), crash, func(ctx context.Context, h *hub, m *meter) {
 		h.start("c", "collector", collection{All: all, Each: 13, Rest: 10 * time.Minute})
-		h.pour(ctx, "c", all, size)
+		h.raiseEvents(ctx, "c", all, size)
 		h.serve(24 * time.Hour)
 		m.bounded(t, "across continue-as-new")
 		h.collected(ctx, "c", all)
 		t.Logf("%d executions, the largest began with %d KiB", h.status("c").ExecutionNumber, m.start>>10)
 		if m.start > 256<<10 {
-			t.Errorf("an execution began with %d KiB", m.start>>10)
+			t.Errorf("got an execution start of %d KiB", m.start>>10)
 		}
 	})
 }
@@ -253,10 +253,10 @@ func TestBlockedInstance_thousandLargeEvents_areProcessedAfterFix(t *testing.T) 
 		if err := h.Orchestrators[0].ReportBuild(ctx); err != nil {
 			t.Fatal(err)
 		}
-		h.pour(ctx, "c", all, size)
+		h.raiseEvents(ctx, "c", all, size)
 		h.ServeFor(ctx, 24*time.Hour)
 		if s := h.status("c"); s.Status != client.StatusBlocked {
-			t.Fatalf("it is %s", s.Status)
+			t.Fatalf("got status %s", s.Status)
 		}
 		m.bounded(t, "parking")
 		h.deploy(collector("go"), "mended")

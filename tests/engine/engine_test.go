@@ -38,7 +38,7 @@ func named(t *testing.T, name string) scenarios.Scenario {
 			return s
 		}
 	}
-	t.Fatalf("there is no scenario %q", name)
+	t.Fatalf("unknown scenario %q", name)
 	return scenarios.Scenario{}
 }
 

@@ -107,8 +107,8 @@ func (h *hub) start(id, name string, input any, opts ...client.StartOption) {
 	}
 }
 
-// tell raises the event "go".
-func (h *hub) tell(id string, data any) {
+// raiseGo raises the event "go".
+func (h *hub) raiseGo(id string, data any) {
 	h.t.Helper()
 	if err := h.client.RaiseEvent(h.t.Context(), id, "go", data); err != nil {
 		h.t.Fatal(err)
@@ -136,7 +136,7 @@ func (h *hub) blocked(id string) *history.Failure {
 	}
 	s := h.status(id)
 	if !listed || s.Status != client.StatusBlocked || s.Failure == nil {
-		h.t.Fatalf("instance %q is listed as blocked: %v; it is %s, %+v", id, listed, s.Status, s.Failure)
+		h.t.Fatalf("instance %q: got listed as blocked %v, status %s, failure %+v", id, listed, s.Status, s.Failure)
 	}
 	return s.Failure
 }
@@ -145,9 +145,10 @@ func (h *hub) blocked(id string) *history.Failure {
 func (h *hub) completed(id, output string) {
 	h.t.Helper()
 	if s := h.status(id); s.Status != client.StatusCompleted || string(s.Output) != output {
-		h.t.Errorf("instance %q: %s with %s, %+v; want %s", id, s.Status, s.Output, s.Failure, output)
+		h.t.Errorf("instance %q: got %s with output %s, failure %+v; want %s",
+			id, s.Status, s.Output, s.Failure, output)
 	}
-	if err := h.CheckRest(h.t.Context()); err != nil {
+	if err := h.CheckIdle(h.t.Context()); err != nil {
 		h.t.Error(err)
 	}
 }

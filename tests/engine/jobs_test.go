@@ -23,10 +23,10 @@ func TestJob_interruptedPurgeOfHundredThousandInstances_countsEachOnce(t *testin
 	t.Parallel()
 	const instances = 100_000
 	var left atomic.Int64
-	var dying atomic.Bool
+	var crashing atomic.Bool
 	random := rand.New(rand.NewPCG(1, 2))
 	withFault(t, nothing(), func(_ context.Context, c simaws.Call, next func() error) error {
-		if !dying.Load() || c.Service != "DynamoDB" {
+		if !crashing.Load() || c.Service != "DynamoDB" {
 			return next()
 		}
 		switch n := left.Add(-1); {
@@ -57,7 +57,7 @@ func TestJob_interruptedPurgeOfHundredThousandInstances_countsEachOnce(t *testin
 		p, err := ops.PreviewJob(ctx, b)
 		if err != nil || p.Matched != instances+1 || !p.Complete || len(p.Sample) != 10 ||
 			h.Cloud.Capacity().Write != before {
-			t.Fatalf("a dry run: %+v, %v, and it wrote %v units", p, err, h.Cloud.Capacity().Write-before)
+			t.Fatalf("dry run: got %+v, error %v, %v write units", p, err, h.Cloud.Capacity().Write-before)
 		}
 		j, err := ops.StartJob(ctx, b)
 		if err != nil {
@@ -73,12 +73,12 @@ func TestJob_interruptedPurgeOfHundredThousandInstances_countsEachOnce(t *testin
 		looks := 0
 		for ; !j.Ended(); looks++ {
 			if looks == 1000 {
-				t.Fatalf("after %d looks: %+v", looks, j)
+				t.Fatalf("after %d sweeps: got %+v", looks, j)
 			}
 			left.Store(int64(random.IntN(20_000)))
-			dying.Store(true)
+			crashing.Store(true)
 			_, _ = h.Timekeeper.Sweep(ctx)
-			dying.Store(false)
+			crashing.Store(false)
 			time.Sleep(2 * time.Minute)
 			if j, err = ops.Job(ctx, j.ID); err != nil {
 				t.Fatal(err)
@@ -86,21 +86,21 @@ func TestJob_interruptedPurgeOfHundredThousandInstances_countsEachOnce(t *testin
 		}
 		if j.State != provider.JobCompleted || j.Matched != instances+1 || j.Done != j.Matched ||
 			j.Skipped+j.Failed != 0 {
-			t.Errorf("it ended %s: matched %d, done %d, skipped %d, failed %d, %v", j.State, j.Matched, j.Done,
+			t.Errorf("got state %s: matched %d, done %d, skipped %d, failed %d, %v", j.State, j.Matched, j.Done,
 				j.Skipped, j.Failed, j.Errors)
 		}
-		t.Logf("%d of %d instances, in %d looks of which nearly all died", j.Done, instances+instances/10+1, looks)
+		t.Logf("%d of %d instances in %d sweeps, nearly all of which crashed", j.Done, instances+instances/10+1, looks)
 		for i := 0; i < instances+instances/10; i += 97 {
 			_, err := h.Provider.ReadInstance(ctx, fmt.Sprintf("copy-%07d", i))
 			if gone := errors.Is(err, provider.ErrNotFound); gone != (i < instances) {
-				t.Fatalf("copy %d: %v", i, err)
+				t.Fatalf("copy %d: got error %v", i, err)
 			}
 		}
 		if _, err := h.Provider.ReadInstance(ctx, late.InstanceID); err != nil {
-			t.Errorf("one that was started after the job: %v", err)
+			t.Errorf("instance started after the job: got error %v", err)
 		}
 		if p, err := ops.PreviewJob(ctx, b); err != nil || p.Matched != 0 {
-			t.Errorf("%d are left, %v", p.Matched, err)
+			t.Errorf("got %d remaining instances, error %v", p.Matched, err)
 		}
 	})
 }

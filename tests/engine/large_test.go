@@ -110,9 +110,9 @@ func (b *busy) count(in *sqs.SendMessageBatchInput, lost bool) {
 	}
 }
 
-// needless returns the number of outputs that were repeated without a lost response, and the largest number of such
+// repeats returns the number of outputs that were repeated without a lost response, and the largest number of such
 // repeats for one output.
-func (b *busy) needless() (outputs, most int) {
+func (b *busy) repeats() (outputs, most int) {
 	for output, n := range b.of {
 		if again := n - 1 - b.lost[output]; again > 0 {
 			outputs, most = outputs+1, max(most, again)
@@ -171,10 +171,10 @@ func TestLargeTurn_invocationsCrashOrAreThrottled_sendsEachActivityOnce(t *testi
 	shortrun.Skip(t)
 	t.Parallel()
 	// invocations; an inbox message is a dead letter after 100 deliveries
-	most := map[string]int{"without keys": 6, "of one key": 60, "a key each": 6}
+	most := map[string]int{"without keys": 6, "with one key": 60, "a key each": 6}
 	for name, opts := range map[string]func(n int) []perdure.ActivityCallOption{
 		"without keys": func(int) []perdure.ActivityCallOption { return nil },
-		"of one key": func(int) []perdure.ActivityCallOption {
+		"with one key": func(int) []perdure.ActivityCallOption {
 			return []perdure.ActivityCallOption{perdure.Exclusive("a")}
 		},
 		"a key each": func(n int) []perdure.ActivityCallOption {
@@ -208,19 +208,19 @@ func aHundredThousandAreSentOnce(t *testing.T, opts func(n int) []perdure.Activi
 		began := time.Now()
 		invocations := h.invoke()
 		took := (time.Since(began) - time.Hour).Round(time.Second)
-		again, most := b.needless()
-		t.Logf("%d activities: sent %.4f times each, by %d invocations in %v; sent again since a response was lost: "+
-			"%d, since a process died: %d, none of them more than %d time",
+		again, most := b.repeats()
+		t.Logf("%d activities: sent %.4f times each, by %d invocations in %v; sent again after a lost response: "+
+			"%d, after a crash: %d, none of them more than %d time",
 			n, float64(b.all)/n, invocations, took, len(b.lost), again, most)
 		if len(b.of) != n || float64(b.all) > 1.05*n || most > 1 || again > len(b.dies)*betweenCursors {
-			t.Errorf("%d of %d were sent, each %.3f times, %d of them needlessly, one %d times", len(b.of), n,
+			t.Errorf("got %d of %d sent, each %.3f times, %d of them unnecessarily, one %d times", len(b.of), n,
 				float64(b.all)/n, again, most)
 		}
 		if invocations > mostInvocations {
-			t.Errorf("it took %d invocations, want %d at the most", invocations, mostInvocations)
+			t.Errorf("got %d invocations, want at most %d", invocations, mostInvocations)
 		}
 		if s := h.status("wide"); s.Status != client.StatusRunning {
-			t.Errorf("the instance is %s", s.Status)
+			t.Errorf("got status %s", s.Status)
 		}
 	})
 }
@@ -244,12 +244,12 @@ func TestLargeTurn_withoutCrash_repeatsOnlyLostResponses(t *testing.T) {
 		h.start("wide", "wide", n)
 		b.throttle = 0.5
 		invocations := h.invoke()
-		again, _ := b.needless()
+		again, _ := b.repeats()
 		t.Logf("%d activities and as many time limits, half of the sends throttled: sent %.4f times each, by %d "+
 			"invocations; %d whose response was lost, %d others again",
 			n, float64(b.all)/(2*n), invocations, len(b.lost), again)
 		if len(b.of) != 2*n || again > 0 || invocations < 2 {
-			t.Errorf("%d of %d were sent, %d of them needlessly", len(b.of), 2*n, again)
+			t.Errorf("got %d of %d sent, %d of them unnecessarily", len(b.of), 2*n, again)
 		}
 	})
 }
@@ -285,16 +285,16 @@ func TestTimers_tenThousandCancelledAtOnce_needOneInvocation(t *testing.T) {
 		h.start("patient", "patient", n)
 		h.ServeFor(ctx, time.Hour)
 		if held := h.Cloud.Schedules.Count(); held != n {
-			t.Fatalf("%d schedules", held)
+			t.Fatalf("got %d schedules", held)
 		}
-		h.tell("patient", 1)
+		h.raiseGo("patient", 1)
 		began := time.Now()
 		invocations := h.invoke()
 		left := h.Cloud.Schedules.Count()
-		t.Logf("%d timers were cancelled by %d invocation in %v: %d schedules are deleted, %d are left", n, invocations,
+		t.Logf("%d timers were cancelled by %d invocation in %v: %d schedules are deleted, %d remain", n, invocations,
 			(time.Since(began) - time.Hour).Round(time.Millisecond), n-left, left)
 		if invocations != 1 || left == n || time.Since(began)-time.Hour > 5*time.Second {
-			t.Errorf("%d invocations, %d schedules are left", invocations, left)
+			t.Errorf("got %d invocations, %d remaining schedules", invocations, left)
 		}
 	})
 }

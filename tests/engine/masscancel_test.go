@@ -67,29 +67,29 @@ func TestCancel_tenThousandRunningActivities_throughputRecovers(t *testing.T) {
 			last = max(last, at.Sub(decided))
 		}
 		if s, err := c.Status(t.Context(), "mass"); err != nil || s.Status != client.StatusCancelled {
-			t.Errorf("the instance is %s, %v", s.Status, err)
+			t.Errorf("got status %s, error %v", s.Status, err)
 		}
 		h.Cloud.ResetCounts()
 		time.Sleep(time.Hour)
 		if rest := h.Cloud.Counts(); len(rest) > 0 {
-			t.Errorf("in the hour after it %v were called", rest)
+			t.Errorf("got calls %v in the hour after the cancellation", rest)
 		}
 		cpuAfter, callsAfter := burst(t, h, c, "after")
-		t.Logf("%d activities were cancelled, %d of them at work: told within %v, in %v of a processor and %d "+
+		t.Logf("%d activities were cancelled, %d of them running: observed within %v, in %v of processor time and %d "+
 			"calls; orchestrations of five activities a second of a processor: %.0f before, %.0f after; calls for "+
 			"each: %.1f, %.1f",
 			many, told, last, cancelCPU.Round(time.Millisecond), cancelCalls, bursts/cpu.Seconds(),
 			bursts/cpuAfter.Seconds(), float64(calls)/bursts, float64(callsAfter)/bursts)
 		if stopped, never := ends(t, c); stopped != told || stopped+never != many || never == 0 || last > time.Second {
-			t.Errorf("%d activities were told, the last after %v; %d have stopped and %d never begun, want %d, and "+
-				"each told within a second", told, last, stopped, never, many)
+			t.Errorf("got %d activities with a cancellation, the last after %v; %d stopped and %d never started, want "+
+				"%d, and each within a second", told, last, stopped, never, many)
 		}
 		if callsAfter > calls*101/100 {
-			t.Errorf("%d calls for %d orchestrations, before it were %d", callsAfter, bursts, calls)
+			t.Errorf("got %d calls for %d orchestrations, %d before the cancellation", callsAfter, bursts, calls)
 		}
 		stop()
 		<-served
-		if err := h.CheckRest(t.Context()); err != nil {
+		if err := h.CheckIdle(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -143,7 +143,7 @@ func burst(t *testing.T, h *simhub.Hub, c *client.Client, name string) (cpu time
 	for n := range bursts {
 		if s, err := c.Status(t.Context(), fmt.Sprintf("%s-%d", name, n)); err != nil ||
 			s.Status != client.StatusCompleted {
-			t.Fatalf("%s: %s, %v", name, s.Status, err)
+			t.Fatalf("%s: got %s, error %v", name, s.Status, err)
 		}
 	}
 	return cpu, calls

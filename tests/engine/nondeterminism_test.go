@@ -189,23 +189,23 @@ func changes() []change {
 			[]step{spawn("Echo", "Inc"), wait},
 			`ActivityScheduled "Inc"`, `ActivityScheduled "Echo"`,
 		},
-		{"one more", []step{call("Inc"), wait}, []step{call("Inc"), timer, wait}, waits, "TimerCreated"},
+		{"additional activity", []step{call("Inc"), wait}, []step{call("Inc"), timer, wait}, waits, "TimerCreated"},
 		{
-			"one more at the end of a turn",
+			"additional activity at the end of a turn",
 			[]step{inc(), wait},
 			[]step{inc("Echo"), wait},
 			"no further decision before TurnStarted", `ActivityScheduled "Echo"`,
 		},
 		{
-			"one more at the end of history",
+			"additional activity at the end of history",
 			[]step{wait},
 			[]step{event("go", "Inc")},
 			"no further event",
 			`ActivityScheduled "Inc"`,
 		},
-		{"one less", []step{call("Inc"), timer, wait}, []step{call("Inc"), wait}, "TimerCreated", waits},
+		{"missing activity", []step{call("Inc"), timer, wait}, []step{call("Inc"), wait}, "TimerCreated", waits},
 		{
-			"one less at the end of a turn",
+			"missing activity at the end of a turn",
 			[]step{inc("Echo"), wait},
 			[]step{inc(), wait},
 			`ActivityScheduled "Echo"`,
@@ -240,7 +240,7 @@ func changes() []change {
 			`DetachedOrchestrationScheduled "Reserves" as instance "c"`,
 		},
 		{
-			"child no more cancelled",
+			"child not cancelled",
 			[]step{cancelledChild, wait},
 			[]step{child("Counts", "c"), wait},
 			`SubOrchestrationCancelRequested as instance "c" of #3 (requested)`, waits,
@@ -303,10 +303,10 @@ func TestNondeterminism_codeChanged_blocksInstanceUntilCodeIsBack(t *testing.T) 
 				h.start("i", "Code", 0)
 				h.serve(10 * time.Minute)
 				h.deploy(code(c.after), "changed")
-				h.tell("i", 1)
+				h.raiseGo("i", 1)
 				h.ServeFor(ctx, time.Second)
 				if s := h.status("i"); s.Status != client.StatusRunning {
-					t.Errorf("after the first failure, when an environment of another build may yet take it, it is %s",
+					t.Errorf("after the first failure, before another build receives the message: got status %s",
 						s.Status)
 				}
 				h.serve(30 * time.Minute)
@@ -326,11 +326,11 @@ func bothSides(t *testing.T, d *history.Failure, expected, got string) {
 	head, open := strings.CutSuffix(got, "*")
 	if d.Type != history.TypeNondeterminism || d.Expected != expected ||
 		d.Got != got && (!open || !strings.HasPrefix(d.Got, head)) {
-		t.Errorf("%s: history has %q, the code %q\nwant %q and %q", d.Type, d.Expected, d.Got, expected, got)
+		t.Errorf("%s: got %q in history, %q in the code\nwant %q and %q", d.Type, d.Expected, d.Got, expected, got)
 	}
 	if message := fmt.Sprintf("history has %s, the code requested %s", d.Expected, d.Got); !strings.Contains(d.Message,
 		message) || d.EventID < 2 {
-		t.Errorf("event #%d, message %q, want %q in it", d.EventID, d.Message, message)
+		t.Errorf("got event #%d, message %q, want %q in it", d.EventID, d.Message, message)
 	}
 }
 
@@ -351,7 +351,7 @@ func TestNondeterminism_onlyArgumentsChanged_isNotReported(t *testing.T) {
 		h.start("i", "Code", 0)
 		h.serve(10 * time.Minute)
 		h.deploy(code(arguments(2, time.Hour, perdure.RetryPolicy{MaxAttempts: 7})), "changed")
-		h.tell("i", 1)
+		h.raiseGo("i", 1)
 		h.serve(10 * time.Minute)
 		h.completed("i", `"done"`)
 	})
@@ -363,11 +363,11 @@ func TestFailOnNondeterminism_codeChanged_failsInstance(t *testing.T) {
 		h.start("i", "Code", 0)
 		h.serve(5 * time.Minute)
 		h.deploy(code([]step{event("gone")}, perdure.FailOnNondeterminism()), "strict")
-		h.tell("i", 1)
+		h.raiseGo("i", 1)
 		h.serve(10 * time.Minute)
 		if s := h.status("i"); s.Status != client.StatusFailed || s.Failure == nil ||
 			s.Failure.Type != history.TypeNondeterminism || s.Failure.Got != `ExternalEventSubscribed "gone"` {
-			t.Errorf("%s, %+v", s.Status, s.Failure)
+			t.Errorf("got %s, %+v", s.Status, s.Failure)
 		}
 	})
 }

@@ -105,7 +105,7 @@ func TestSweep_millionPendingInstances_areWokenWithinTenSweeps(t *testing.T) {
 		keeper := must(dispatch.NewRenewer(p, nil))
 		for look := 1; len(queues.groups) < pending+1; look++ {
 			if look > 10 {
-				t.Fatalf("after ten looks %d of %d have been woken", len(queues.groups), pending)
+				t.Fatalf("after ten sweeps: got %d of %d instances woken", len(queues.groups), pending)
 			}
 			started := time.Now()
 			ctx, stop := context.WithTimeout(t.Context(), renewerTimeout)
@@ -114,7 +114,7 @@ func TestSweep_millionPendingInstances_areWokenWithinTenSweeps(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			t.Logf("look %d: %v, %d wakes; %d of %d have been woken", look, time.Since(started).Round(time.Second),
+			t.Logf("sweep %d: %v, %d wakes; %d of %d instances woken", look, time.Since(started).Round(time.Second),
 				woken, len(queues.groups), pending)
 			time.Sleep(2*time.Minute - time.Since(started))
 		}
@@ -124,7 +124,7 @@ func TestSweep_millionPendingInstances_areWokenWithinTenSweeps(t *testing.T) {
 		}
 		t.Logf("%d wakes for %d instances, %d at most for one", total, pending, most)
 		if most > 5 {
-			t.Errorf("one was woken %d times", most)
+			t.Errorf("got %d wakes of one instance", most)
 		}
 	})
 }

@@ -38,16 +38,16 @@ const (
 type heavyTable struct {
 	*simaws.Table
 
-	t         *testing.T
-	mu        sync.Mutex
-	packer    *zstd.Encoder
-	execution string
-	heavy     []byte // the large value in the events of a segment
-	reads     int
-	read      int64 // bytes
-	base      uint64
-	most      uint64        // maximum of the heap, minus base
-	page      time.Duration // latency of a page of 1 MB; a page of keys has a tenth of it
+	t          *testing.T
+	mu         sync.Mutex
+	packer     *zstd.Encoder
+	execution  string
+	largeValue []byte // the large value in the events of a segment
+	reads      int
+	read       int64 // bytes
+	base       uint64
+	most       uint64        // maximum of the heap, minus base
+	page       time.Duration // latency of a page of 1 MB; a page of keys has a tenth of it
 }
 
 // Query implements the table client of the provider.
@@ -127,10 +127,10 @@ func (h *heavyTable) segment(sk string) []byte {
 		doc = strings.Replace(doc, `,"queue":"default"`, "", 1)
 	}
 	if n < 3 {
-		doc += fmt.Sprintf(`{"id":%d,"kind":"SideEffectRecorded","time":%q,"value":%q}]`, 3*n+1, at, h.heavy)
+		doc += fmt.Sprintf(`{"id":%d,"kind":"SideEffectRecorded","time":%q,"value":%q}]`, 3*n+1, at, h.largeValue)
 	} else {
 		doc += fmt.Sprintf(`{"id":%d,"kind":"ActivityCompleted","time":%q,"sourceEventId":%d,"attempt":1,"result":%q}]`,
-			3*n+1, at, settles, h.heavy)
+			3*n+1, at, settles, h.largeValue)
 	}
 	return h.packer.EncodeAll([]byte(doc), nil)
 }
@@ -146,7 +146,7 @@ func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable
 			{Name: "byAttention", PartitionKey: "attention", SortKey: "updated"},
 		},
 	}))
-	h := &heavyTable{Table: cloud.Table, t: t, heavy: make([]byte, 0, segmentBytes)}
+	h := &heavyTable{Table: cloud.Table, t: t, largeValue: make([]byte, 0, segmentBytes)}
 	var err error
 	if h.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithEncoderConcurrency(1)); err != nil {
@@ -156,7 +156,7 @@ func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable
 	if _, err := rand.Read(noise); err != nil {
 		t.Fatal(err)
 	}
-	h.heavy = []byte(base64.StdEncoding.EncodeToString(noise))
+	h.largeValue = []byte(base64.StdEncoding.EncodeToString(noise))
 	where := dynamo.HubConfig{
 		Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}),
 		TimersURL: cloud.Queues.Create("timers", simaws.QueueConfig{}),
@@ -207,20 +207,20 @@ func TestPurge_gigabyteOfHistory_fitsIntoSmallFunction(t *testing.T) {
 				t.Fatal(err)
 			}
 			table.measure()
-			t.Logf("%d MB of history in %v: %d MB of payloads came over the wire in %d queries, the heap grew by up "+
+			t.Logf("%d MB of history in %v: %d MB of payloads were read in %d queries, the heap grew by up "+
 				"to %d MB", gigabyte>>20, time.Since(began).Round(time.Second),
 				table.read>>20, table.reads, table.most>>20)
 			if table.most > functionMemory/4 {
-				t.Errorf("the heap grew by %d MB", table.most>>20)
+				t.Errorf("got a heap growth of %d MB", table.most>>20)
 			}
 			if over && table.read > 4<<20 {
-				t.Errorf("%d MB of payloads were read of what is over", table.read>>20)
+				t.Errorf("got %d MB of payload reads of an ended instance", table.read>>20)
 			}
 			if cancelled := table.childIsCancelled(cloud); cancelled == over {
-				t.Errorf("that its child was cancelled is %v", cancelled)
+				t.Errorf("got child cancelled: %v", cancelled)
 			}
 			if n := table.stubs(); n < gigabyte/segmentBytes {
-				t.Errorf("%d stubs: a place is free", n)
+				t.Errorf("got %d stubs, fewer than segments", n)
 			}
 		})
 	}
@@ -273,7 +273,7 @@ func TestPurge_manyLargeInstancesAtOnce_fitsIntoSmallFunction(t *testing.T) {
 	t.Logf("%d instances of %d MB at once: the heap grew by up to %d MB", instances, segments*segmentBytes>>20,
 		table.most>>20)
 	if table.most > functionMemory/2 {
-		t.Errorf("the heap grew by %d MB", table.most>>20)
+		t.Errorf("got a heap growth of %d MB", table.most>>20)
 	}
 }
 
@@ -297,18 +297,18 @@ func TestPurge_runningInstanceWithGigabyte_finishesInSeveralCalls(t *testing.T) 
 				break
 			}
 			if in, err := p.ReadInstance(t.Context(), "large"); err != nil || in.Status != provider.StatusDeleting {
-				t.Fatalf("after a call it is %s, %v: its code goes on", in.Status, err)
+				t.Fatalf("after a call: got status %s, error %v", in.Status, err)
 			}
 			if calls == 20 {
-				t.Fatalf("after %d calls: %v", calls, err)
+				t.Fatalf("after %d calls: got error %v", calls, err)
 			}
 			time.Sleep(time.Second)
 		}
 		if !table.childIsCancelled(cloud) {
-			t.Error("its child was not cancelled")
+			t.Error("the child was not cancelled")
 		}
 		if n := table.stubs(); n < gigabyte/segmentBytes {
-			t.Errorf("%d stubs: a place is free", n)
+			t.Errorf("got %d stubs, fewer than segments", n)
 		}
 	})
 }

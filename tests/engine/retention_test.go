@@ -100,7 +100,7 @@ func (h *hub) finished(ctx context.Context) provider.Instance {
 	}
 	h.ServeFor(ctx, time.Minute)
 	if in, err = h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || in.Status != provider.StatusCompleted {
-		h.t.Fatalf("%+v, %v", in, err)
+		h.t.Fatalf("got %+v, error %v", in, err)
 	}
 	return in
 }
@@ -131,7 +131,7 @@ func TestRetention_hundredThousandInstancesDue_areDeletedWithinFiveSweeps(t *tes
 			t.Fatal(err)
 		}
 		if _, err := h.Provider.ReadInstance(ctx, "copy-0000000"); err != nil {
-			t.Fatalf("before its time: %v", err)
+			t.Fatalf("before the end of the retention: got error %v", err)
 		}
 		time.Sleep(5 * 24 * time.Hour)
 		slow = true
@@ -157,17 +157,17 @@ func TestRetention_hundredThousandInstancesDue_areDeletedWithinFiveSweeps(t *tes
 		for i := 0; i < instances; i += 7 {
 			if _, err := h.Provider.ReadInstance(ctx, fmt.Sprintf("copy-%07d", i)); !errors.Is(err,
 				provider.ErrNotFound) {
-				t.Fatalf("copy %d is left: %v", i, err)
+				t.Fatalf("copy %d was not purged: %v", i, err)
 			}
 		}
 		calls := counts["DynamoDB.GetItem"] + counts["DynamoDB.Query"] + counts["DynamoDB.TransactWriteItems"] +
 			counts["DynamoDB.PutItem"] + counts["DynamoDB.UpdateItem"]
-		t.Logf("%d instances in %d looks: %.0f a second while it looks, %.0f an hour with a look every two minutes; "+
+		t.Logf("%d instances in %d sweeps: %.0f a second in a sweep, %.0f an hour with a sweep every two minutes; "+
 			"%.2f calls, %.1f write units each",
 			instances, ticks, instances/busy.Seconds(), float64(instances)/busy.Seconds()*40*30,
 			float64(calls)/instances, capacity.Write/instances)
 		if ticks > 5 || calls > 4*instances {
-			t.Errorf("%d looks, %d calls", ticks, calls)
+			t.Errorf("got %d sweeps, %d calls", ticks, calls)
 		}
 	})
 }

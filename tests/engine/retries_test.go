@@ -38,11 +38,11 @@ func TestRetryPolicy_unlimitedRetriesForADay_runsEachOnTimeWithoutGrowth(t *test
 	perdure.AddActivity(r, "fail", func(ctx context.Context, _ int) (int, error) {
 		now := time.Now()
 		if late := now.Sub(last) - every; attempts > 0 && (late < 0 || late > 100*time.Millisecond) {
-			t.Errorf("attempt %d was late by %v", attempts+1, late)
+			t.Errorf("attempt %d: got delay %v", attempts+1, late)
 		}
 		last = now
 		if attempts++; perdure.ActivityInfoFrom(ctx).Attempt != attempts {
-			t.Errorf("attempt %d ran where %d was due", perdure.ActivityInfoFrom(ctx).Attempt, attempts)
+			t.Errorf("got attempt %d, want %d", perdure.ActivityInfoFrom(ctx).Attempt, attempts)
 		}
 		return 0, errors.New("not yet")
 	})
@@ -79,15 +79,15 @@ func TestRetryPolicy_unlimitedRetriesForADay_runsEachOnTimeWithoutGrowth(t *test
 			*retriedFor, items, bytes, itemsNow, bytesNow, memory>>10, memoryNow>>10)
 		// the number of the attempt has more digits
 		if want := int(*retriedFor / every); attempts < want*99/100 || itemsNow != items || bytesNow > bytes+10 {
-			t.Errorf("%d attempts of %d, %d items of %d bytes where there were %d of %d", attempts, want, itemsNow,
+			t.Errorf("got %d attempts of %d, %d items of %d bytes, first %d of %d", attempts, want, itemsNow,
 				bytesNow, items, bytes)
 		}
 		if memoryNow > memory+8<<20 {
-			t.Errorf("the heap has grown by %d KB", (memoryNow-memory)>>10)
+			t.Errorf("got a heap growth of %d KB", (memoryNow-memory)>>10)
 		}
 	})
 	took, cpu := time.Since(began), processorTime(t)-used
-	t.Logf("it took %v, and %v of processor time: %v an attempt", took.Round(time.Second), cpu.Round(time.Second),
+	t.Logf("duration %v, processor time %v: %v per attempt", took.Round(time.Second), cpu.Round(time.Second),
 		cpu/time.Duration(attempts))
 }
 
@@ -101,9 +101,9 @@ func logCosts(t *testing.T, h *simhub.Hub, attempts int) {
 		if !strings.HasPrefix(op, "Lambda.") { // calls of the mappings
 			all += each
 		}
-		t.Logf("an attempt takes %.3f %s", each, op)
+		t.Logf("per attempt: %.3f %s", each, op)
 	}
-	t.Logf("an attempt takes %.3f calls, %.2f write units and %.2f read units", all, units.Write/n, units.Read/n)
+	t.Logf("per attempt: %.3f calls, %.2f write units and %.2f read units", all, units.Write/n, units.Read/n)
 }
 
 // processorTime returns the processor time of this process.

@@ -25,8 +25,8 @@ func (paperKeys) UnwrapDataKey(_ context.Context, wrapped []byte) (key []byte, e
 	return sum[:], nil
 }
 
-// sealing returns a codec that encrypts all payloads, with a different ciphertext each time.
-func sealing() perdure.Codec { return codec.Envelope("test", paperKeys{}) }
+// encrypting returns a codec that encrypts all payloads, with a different ciphertext each time.
+func encrypting() perdure.Codec { return codec.Envelope("test", paperKeys{}) }
 
 // Each scenario runs with a codec that encrypts all payloads, with cached executions and with a full replay in each
 // turn.
@@ -38,7 +38,7 @@ func TestEngine_scenariosWithEncryption_succeed(t *testing.T) {
 			for name, opts := range map[string][]perduretest.Option{"warm": {perduretest.WithCache()}, "cold": nil} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					inVirtualTime(t, named(t, s.Name), append(opts, perduretest.WithCodec(sealing()))...)
+					inVirtualTime(t, named(t, s.Name), append(opts, perduretest.WithCodec(encrypting()))...)
 				})
 			}
 		})

@@ -96,7 +96,7 @@ func (s shop) saved(id string, start provider.PreparedStart) {
 func (s shop) absent(id string) {
 	s.t.Helper()
 	if _, err := s.client.Status(s.t.Context(), id); !errors.Is(err, client.ErrNotFound) {
-		s.t.Errorf("instance %q: %v", id, err)
+		s.t.Errorf("instance %q: got error %v", id, err)
 	}
 }
 
@@ -106,17 +106,17 @@ func inShop(t *testing.T, intercept simaws.Interceptor, f func(ctx context.Conte
 	withFault(t, build(func(*perdure.Registry) {}), intercept, func(ctx context.Context, h *hub) { f(ctx, shop{h}) })
 }
 
-type dyingKey struct{}
+type crashKey struct{}
 
-// dying simulates a process that crashes before or after its n-th AWS call.
-type dying struct {
+// crashAtCall simulates a process that crashes before or after its n-th AWS call.
+type crashAtCall struct {
 	n     int
 	after bool
 	calls int
 }
 
-func (d *dying) intercept(ctx context.Context, _ simaws.Call, next func() error) error {
-	if ctx.Value(dyingKey{}) == nil {
+func (d *crashAtCall) intercept(ctx context.Context, _ simaws.Call, next func() error) error {
+	if ctx.Value(crashKey{}) == nil {
 		return next()
 	}
 	if d.calls++; d.calls < d.n {
@@ -125,7 +125,7 @@ func (d *dying) intercept(ctx context.Context, _ simaws.Call, next func() error)
 	if d.after && d.calls == d.n {
 		_ = next()
 	}
-	return errors.New("the process is gone")
+	return errors.New("the process has crashed")
 }
 
 // The program crashes before or after each of its AWS calls. Either the order is saved and its orchestration runs, or
@@ -135,12 +135,12 @@ func TestPrepareStart_processCrashesAtAnyCall_startsOrderAndInstanceOrNeither(t 
 	both, neither := 0, 0
 	for n, over := 1, false; !over; n++ {
 		for _, after := range []bool{false, true} {
-			d := &dying{n: n, after: after}
+			d := &crashAtCall{n: n, after: after}
 			inShop(t, d.intercept, func(ctx context.Context, s shop) {
-				err := s.take(context.WithValue(ctx, dyingKey{}, true), "o-1")
+				err := s.take(context.WithValue(ctx, crashKey{}, true), "o-1")
 				over = d.calls < n
 				if (err == nil) != over {
-					t.Errorf("a process that dies at call %d: %v", n, err)
+					t.Errorf("crash at call %d: got error %v", n, err)
 				}
 
 				s.serve(15 * time.Minute)
@@ -155,7 +155,7 @@ func TestPrepareStart_processCrashesAtAnyCall_startsOrderAndInstanceOrNeither(t 
 		}
 	}
 	if neither < 2 || both < 4 {
-		t.Errorf("both were there %d times, and neither was %d times", both, neither)
+		t.Errorf("got both items %d times and none %d times", both, neither)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestPrepareStart_transactionIsRejected_startsNothing(t *testing.T) {
 		start := s.prepared("i-2")
 		err := s.save(ctx, "o-1", start) // an order with this ID exists
 		if err == nil || start.StartError(err) != nil {
-			t.Errorf("%v, which is said to be for %v", err, start.StartError(err))
+			t.Errorf("got error %v with StartError %v", err, start.StartError(err))
 		}
 		if err := start.Wake(ctx); err != nil { // the program does not check the error
 			t.Error(err)
@@ -205,7 +205,7 @@ func TestPrepareStart_repeatedOrder_returnsAlreadyStartedOrExists(t *testing.T) 
 			want  error
 		}{{again, client.ErrAlreadyStarted}, {other, client.ErrAlreadyExists}} {
 			if err := s.save(ctx, "another", late.start); !errors.Is(late.start.StartError(err), late.want) {
-				t.Errorf("%v: refused for %v, want %v", err, late.start.StartError(err), late.want)
+				t.Errorf("%v: got StartError %v, want %v", err, late.start.StartError(err), late.want)
 			}
 		}
 		if _, err := s.prepare(ctx, "o-1", mine); !errors.Is(err, client.ErrAlreadyStarted) {
@@ -213,10 +213,10 @@ func TestPrepareStart_repeatedOrder_returnsAlreadyStartedOrExists(t *testing.T) 
 		}
 		_, err := s.prepare(ctx, "o-1")
 		if taken, ok := errors.AsType[*client.AlreadyExistsError](err); !ok || taken.Holder() == "" {
-			t.Errorf("%v: it does not say what has the id", err)
+			t.Errorf("error %v: got no holder of the ID", err)
 		}
 		if s.has("another") {
-			t.Error("an order is saved whose start was refused")
+			t.Error("the order of a rejected start was saved")
 		}
 		s.serve(15 * time.Minute)
 		s.completed("o-1", counted)
@@ -242,17 +242,17 @@ func TestPrepareStart_purgedID_startsNewIncarnation(t *testing.T) {
 		purge()
 
 		if err := s.save(ctx, "o-2", late); !errors.Is(late.StartError(err), provider.ErrConflict) {
-			t.Errorf("%v: refused for %v", err, late.StartError(err))
+			t.Errorf("%v: got StartError %v", err, late.StartError(err))
 		}
 		if _, err := s.prepare(ctx, "o-1", client.WithIdempotencyKey("key-1")); !errors.Is(err,
 			client.ErrAlreadyExists) {
-			t.Errorf("a start of a life that was purged: %v", err)
+			t.Errorf("start after a purge: %v", err)
 		}
 		start := s.prepared("o-1")
 		s.saved("o-2", start)
 		o := must(s.Provider.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: "o-1"}, provider.Strong))
 		if o.Head.Watermark == (provider.Position{}) {
-			t.Error("messages of its last life would be taken for new ones")
+			t.Error("got an empty watermark after a purge")
 		}
 		s.serve(15 * time.Minute)
 		s.completed("o-1", counted)
@@ -265,7 +265,7 @@ func TestPrepareStart_purgeUnfinished_returnsAlreadyExists(t *testing.T) {
 	dead := false
 	half := func(_ context.Context, c simaws.Call, next func() error) error {
 		if dead && c.Operation == "PutItem" {
-			return errors.New("the process is gone")
+			return errors.New("the process has crashed")
 		}
 		return next()
 	}
@@ -275,10 +275,10 @@ func TestPrepareStart_purgeUnfinished_returnsAlreadyExists(t *testing.T) {
 		s.serve(15 * time.Minute)
 		dead = true
 		if err := s.client.Purge(ctx, "o-1"); err == nil {
-			t.Fatal("the purge has come to its end")
+			t.Fatal("the purge completed despite the failure")
 		}
 		if _, err := s.prepare(ctx, "o-1", mine); !errors.Is(err, client.ErrAlreadyExists) {
-			t.Errorf("%v, want %v", err, client.ErrAlreadyExists)
+			t.Errorf("got %v, want %v", err, client.ErrAlreadyExists)
 		}
 		dead = false
 	})
@@ -303,7 +303,7 @@ func TestPrepareStart_tombstoneExpiresBeforeTransaction_startsInstance(t *testin
 			t.Fatal(err)
 		}
 		if err := s.save(ctx, "o-1", start); err != nil {
-			t.Fatalf("%v, which is said to be for %v", err, start.StartError(err))
+			t.Fatalf("got error %v with StartError %v", err, start.StartError(err))
 		}
 		s.serve(15 * time.Minute)
 		s.completed("o-1", counted)
@@ -323,7 +323,7 @@ func TestPrepareStart_withDelay_startsAfterDelay(t *testing.T) {
 		s.serve(5 * time.Hour)
 		for _, id := range []string{"o-1", "o-2"} {
 			if got := s.status(id); got.Status != client.StatusPending {
-				t.Errorf("%s is %s before its time", id, got.Status)
+				t.Errorf("%s: got status %s before its start time", id, got.Status)
 			}
 		}
 		s.ServeFor(ctx, time.Hour+time.Minute) // without a sweep
@@ -352,7 +352,8 @@ func TestPrepareStart_costsSixMoreWriteUnits(t *testing.T) {
 		})
 		const order = 2 // a transaction writes an item twice
 		if more := item - order - plain; more != 6 {
-			t.Errorf("%v write units, %v for a start without a transaction: %v more", item-order, plain, more)
+			t.Errorf("got %v write units, %v for a start without a transaction: difference %v, want 6",
+				item-order, plain, more)
 		}
 	})
 }

@@ -99,17 +99,17 @@ func TestSweep_millionStartsWithoutSweep_recoversWithinTenSweeps(t *testing.T) {
 		}
 		defer b.Close()
 		ctx := t.Context()
-		b.getStuck(ctx)
+		b.simulateBusyHour(ctx)
 		b.slow.Store(true)
 		for tick := 1; ; tick++ {
 			woken, took := b.tick(ctx)
 			left := b.stuck(ctx)
-			t.Logf("look %d: %v, woke %d; left: %s", tick, took.Round(time.Millisecond), woken, left)
+			t.Logf("sweep %d: %v, woke %d; remaining: %s", tick, took.Round(time.Millisecond), woken, left)
 			if left == (stuck{}) {
 				break
 			}
 			if tick == 10 {
-				t.Fatal("not recovered within ten looks")
+				t.Fatal("not recovered within ten sweeps")
 			}
 		}
 	})
@@ -122,7 +122,7 @@ func (b *busyHour) tick(ctx context.Context) (woken int, took time.Duration) {
 	defer stop()
 	woken, err := b.Timekeeper.Sweep(invocation)
 	if took = time.Since(began); err != nil || took >= renewerTimeout {
-		b.t.Errorf("after %v the watch ended with: %v", took, err)
+		b.t.Errorf("sweep: got error %v after %v", took, err)
 	}
 	b.ServeFor(ctx, 2*time.Minute-took)
 	return woken, took
@@ -171,8 +171,8 @@ func (b *busyHour) movedLeft(ctx context.Context) (n int) {
 
 func textValue(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// getStuck simulates the busy hour.
-func (b *busyHour) getStuck(ctx context.Context) {
+// simulateBusyHour simulates the busy hour.
+func (b *busyHour) simulateBusyHour(ctx context.Context) {
 	b.deletions(ctx)
 	template := b.template(ctx)
 	for n := range moved {
@@ -181,7 +181,7 @@ func (b *busyHour) getStuck(ctx context.Context) {
 	b.putMany(ctx, template, startedInTheHour)
 	time.Sleep(time.Hour)
 	if n := b.stuck(ctx); n != (stuck{lostWakes + moved, lostWakes, unfinished, moved}) {
-		b.t.Fatalf("stuck are %s", n)
+		b.t.Fatalf("got stuck instances %s", n)
 	}
 }
 
@@ -194,7 +194,7 @@ func (b *busyHour) deletions(ctx context.Context) {
 	b.unerased.Store(true)
 	for n := range unfinished {
 		if err := b.Provider.DeleteInstance(ctx, fmt.Sprintf("deleted-%d", n), false); err == nil {
-			b.t.Fatal("a deletion was finished")
+			b.t.Fatal("the deletion completed despite the failure")
 		}
 	}
 	b.unerased.Store(false)

@@ -29,11 +29,11 @@ func start(t *testing.T, orchestration string, input any) (instance string, at t
 func wantEnd(t *testing.T, instance string) {
 	t.Helper()
 	if s, err := hub.client.Wait(t.Context(), instance); err != nil || s.Status != client.StatusCompleted {
-		t.Errorf("once the fault is gone it is %+v, %v", s, err)
+		t.Errorf("after the fault: got %+v, error %v", s, err)
 	}
 }
 
-func TestAHubThatIsWellMovesNothing(t *testing.T) {
+func TestAlarms_healthyHub_changeNoMetric(t *testing.T) {
 	quiet := []metric{
 		{alarm: "Errors-Orchestrator", name: "Errors", read: errorsOf(t, "orchestrator")},
 		{alarm: "Errors-Worker-default", name: "Errors", read: errorsOf(t, "worker-default")},
@@ -52,13 +52,13 @@ func TestAHubThatIsWellMovesNothing(t *testing.T) {
 	wantEnd(t, instance)
 	for _, m := range quiet {
 		if v := m.read(t); v != 0 {
-			t.Errorf("%s is %v", m.alarm, v)
+			t.Errorf("%s: got %v, want 0", m.alarm, v)
 		}
 	}
 }
 
 // A worker exits during initialization: its invocations fail, and its work items age.
-func TestAWorkerThatExitsAtInit(t *testing.T) {
+func TestAlarms_workerExitsAtInit_changeMetrics(t *testing.T) {
 	failures, oldest := errorsOf(t, "worker-default"), age(hub.place.WorkQueues[queue])
 	var instance string
 	t.Run("fault", func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestAWorkerThatExitsAtInit(t *testing.T) {
 }
 
 // A worker has a build without registrations: each delivery of an activity counts.
-func TestAWorkerWithoutRegistrations(t *testing.T) {
+func TestAlarms_workerWithoutRegistrations_changeMetric(t *testing.T) {
 	unregistered := embedded(t, "worker-default", "ActivitiesUnregistered")
 	var instance string
 	t.Run("fault", func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestAWorkerWithoutRegistrations(t *testing.T) {
 }
 
 // An orchestrator has a build without registrations: the instance is blocked, and the next sweep counts it.
-func TestAnOrchestratorWithoutRegistrations(t *testing.T) {
+func TestAlarms_orchestratorWithoutRegistrations_changeMetric(t *testing.T) {
 	blocked := embedded(t, "renewer", "InstancesBlocked")
 	var instance string
 	t.Run("fault", func(t *testing.T) {
@@ -103,12 +103,12 @@ func TestAnOrchestratorWithoutRegistrations(t *testing.T) {
 	// A build reports its registrations before its first turn. After this instance has ended, the orchestrations of the
 	// next test are registered again.
 	if s, err := hub.client.Wait(t.Context(), instance); err != nil || s.Status != client.StatusTerminated {
-		t.Errorf("once the fault is gone it is %+v, %v", s, err)
+		t.Errorf("after the fault: got %+v, error %v", s, err)
 	}
 }
 
 // The mapping of the timers queue is disabled: timers are due, and no function receives them.
-func TestAStoppedMappingOfTheTimersQueue(t *testing.T) {
+func TestAlarms_timersMappingDisabled_changeMetric(t *testing.T) {
 	id := mapping(t, "renewer")
 	enable := func(enabled bool) {
 		lambda(t, http.MethodPut, "event-source-mappings/"+id, map[string]any{"Enabled": enabled})
@@ -123,7 +123,7 @@ func TestAStoppedMappingOfTheTimersQueue(t *testing.T) {
 }
 
 // The table is throttled: requests are rejected, and the messages in the inbox age. Nothing is lost.
-func TestAThrottledTable(t *testing.T) {
+func TestAlarms_throttledTable_changeMetrics(t *testing.T) {
 	table := localcloud.NewThrottlingTable(t, hub.cloud)
 	withVariable(t, "orchestrator", "AWS_ENDPOINT_URL_DYNAMODB", table.URL)
 
@@ -143,7 +143,7 @@ func TestAThrottledTable(t *testing.T) {
 
 // A message that cannot be decoded, and an activity that ends its process in each attempt, arrive in the dead-letter
 // queues of their queues.
-func TestPoisonedMessages(t *testing.T) {
+func TestAlarms_poisonedMessages_changeMetrics(t *testing.T) {
 	at := time.Now()
 	body := "{ this is no message"
 	group := t.Name()

@@ -48,7 +48,7 @@ func lambda(t *testing.T, method, path string, in any) (out map[string]any) {
 	defer answer.Body.Close()
 	b, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode >= http.StatusBadRequest {
-		t.Fatalf("lambda: %s %s: HTTP %d %s, %v", method, path, answer.StatusCode, b, err)
+		t.Fatalf("lambda: %s %s: HTTP %d %s, error %v", method, path, answer.StatusCode, b, err)
 	}
 	if err := json.Unmarshal(b, &out); err != nil {
 		t.Fatal(err)
@@ -86,6 +86,6 @@ func mapping(t *testing.T, part string) (id string) {
 			return id
 		}
 	}
-	t.Fatalf("%s has no mapping", part)
+	t.Fatalf("no event source mapping for %s", part)
 	return ""
 }

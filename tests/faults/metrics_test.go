@@ -21,8 +21,8 @@ import (
 // metrics of the hub from the logs of its functions.
 
 const (
-	limit     = 2 * time.Minute // the longest time until a metric changes
-	lookEvery = 250 * time.Millisecond
+	limit        = 2 * time.Minute // the longest time until a metric changes
+	pollInterval = 250 * time.Millisecond
 )
 
 // metric is the metric of an alarm, with a function that reads its value.
@@ -37,19 +37,19 @@ type metric struct {
 func wantMovement(t *testing.T, since time.Time, m metric) {
 	t.Helper()
 	if watched := watchedBy(t, m.alarm); !slices.Contains(watched, m.name) {
-		t.Errorf("the alarm %s watches %q, not %s", m.alarm, watched, m.name)
+		t.Errorf("alarm %s: got metrics %q, want %s", m.alarm, watched, m.name)
 	}
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(pollInterval)
 	defer look.Stop()
 	for {
 		value := m.read(t)
 		took := time.Since(since)
 		if value >= max(m.from, 1) {
-			t.Logf("%s: %s is %v after %.1f s", m.alarm, m.name, value, took.Seconds())
+			t.Logf("%s: %s reached %v after %.1f s", m.alarm, m.name, value, took.Seconds())
 			return
 		}
 		if took > limit {
-			t.Errorf("%s: %s is %v after %v", m.alarm, m.name, value, limit)
+			t.Errorf("%s: got %s %v after %v", m.alarm, m.name, value, limit)
 			return
 		}
 		<-look.C

@@ -51,7 +51,7 @@ func statusOf(t *testing.T, address, raw string) int {
 	response, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		if e, ok := err.(net.Error); ok && e.Timeout() { //nolint:errorlint // not wrapped
-			t.Errorf("no response to %q", raw)
+			t.Errorf("got no response to %q", raw)
 		}
 		return 0
 	}
@@ -80,7 +80,7 @@ func TestEmulator_pagesOfOtherOrigins_areRejected(t *testing.T) {
 			raw := line + " HTTP/1.1\r\nConnection: close\r\n" + headers + "Content-Length: 0\r\n\r\n"
 			if status := statusOf(t, address, raw); !slices.Contains(rejections, status) {
 				accepted++
-				t.Errorf("%s: %s: status %d", name, line, status)
+				t.Errorf("%s: %s: got status %d", name, line, status)
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func TestEmulator_pagesOfOtherOrigins_areRejected(t *testing.T) {
 	for _, host := range own {
 		raw := "GET /_localstack/health HTTP/1.1\r\nConnection: close\r\nHost: " + host + "\r\n\r\n"
 		if status := statusOf(t, address, raw); status == http.StatusMisdirectedRequest || status == 0 {
-			t.Errorf("host %s: status %d", host, status)
+			t.Errorf("host %s: got status %d", host, status)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestRuntimeAPI_pagesOfOtherOriginsAndBadLengths_areRejected(t *testing.T) {
 		t.Helper()
 		tried++
 		if status := statusOf(t, address, raw); status != want {
-			t.Errorf("%s: status %d, want %d", name, status, want)
+			t.Errorf("%s: got status %d, want %d", name, status, want)
 		}
 	}
 	for name, headers := range otherOrigins(address) {
@@ -165,10 +165,10 @@ func TestRuntimeAPI_pagesOfOtherOriginsAndBadLengths_areRejected(t *testing.T) {
 	t.Logf("%d hostile requests", tried)
 	raw := response + "Host: " + address + "\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
 	if status := statusOf(t, address, raw); status != http.StatusAccepted {
-		t.Errorf("the function's own response: status %d", status)
+		t.Errorf("response of the function: got status %d", status)
 	}
 	if reached, err := out.ReadString('\n'); err != nil || reached != "settled r-1 2\n" {
-		t.Errorf("the runtime received %q, %v", reached, err)
+		t.Errorf("result at the runtime: got %q, error %v", reached, err)
 	}
 	in.Close()
 	if err := p.Wait(); err != nil {

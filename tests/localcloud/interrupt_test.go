@@ -53,7 +53,7 @@ finally:
 			cmd := exec.CommandContext(ctx, "python3", "-c", program)
 			cmd.Dir = "../../localstack"
 			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "cleaned up, stopped" {
-				t.Errorf("%v: %s", err, out)
+				t.Errorf("got error %v, output %s", err, out)
 			}
 		})
 	}

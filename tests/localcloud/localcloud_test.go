@@ -17,7 +17,7 @@ func TestCloud_respondsUntilStopped(t *testing.T) {
 	}
 	url := c.Env["AWS_ENDPOINT_URL"] + "/_localstack/health"
 	if status := get(t, url); status != http.StatusOK || c.PID == 0 {
-		t.Errorf("HTTP %d from process %d", status, c.PID)
+		t.Errorf("got HTTP %d from process %d", status, c.PID)
 	}
 	for range 2 {
 		if err := c.Stop(); err != nil {
@@ -25,7 +25,7 @@ func TestCloud_respondsUntilStopped(t *testing.T) {
 		}
 	}
 	if status := get(t, url); status != 0 {
-		t.Errorf("HTTP %d after Stop", status)
+		t.Errorf("got HTTP %d after Stop", status)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestCloud_emulatorIsKilled_endsWithError(t *testing.T) {
 	}
 	if err = c.Stop(); err == nil || !strings.Contains(err.Error(), "ended unexpectedly with exit code -9") ||
 		!strings.Contains(err.Error(), "exit status 1") {
-		t.Errorf("the script ended with %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 

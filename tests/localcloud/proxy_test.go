@@ -39,7 +39,7 @@ func python(t *testing.T) string {
 	install := exec.CommandContext(ctx, "python3", "venv_python.py", "ministack")
 	install.Dir = folder
 	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("%v: got %s", err, out)
 	}
 	return ".venv/bin/python" // relative to folder
 }
@@ -72,7 +72,7 @@ func startProxy(t *testing.T, cloud http.Handler) (address string) {
 	t.Cleanup(func() {
 		in.Close()
 		if err := p.Wait(); err != nil || said.Len() > 0 {
-			t.Errorf("the proxy ended with %v: %s", err, &said)
+			t.Errorf("proxy: got error %v, output %s", err, &said)
 		}
 	})
 	if address, err = bufio.NewReader(out).ReadString('\n'); err != nil {
@@ -149,18 +149,18 @@ func TestProxy_request_arrivesSignedAndUnchanged(t *testing.T) {
 	r := e.request
 	if r.RequestURI != target || r.Method != http.MethodPatch || r.Host != apiHost ||
 		e.sent != `{"a":1}` || r.ContentLength != int64(len(e.sent)) {
-		t.Errorf("%s %s of %s, length %d: %s", r.Method, r.RequestURI, r.Host, r.ContentLength, e.sent)
+		t.Errorf("%s %s of %s, length %d: got %s", r.Method, r.RequestURI, r.Host, r.ContentLength, e.sent)
 	}
 	auth := r.Header.Get("Authorization")
 	signed := strings.HasPrefix(auth, "AWS4-HMAC-SHA256 Credential=test/")
 	if !signed || !strings.Contains(auth, "/us-east-1/execute-api/aws4_request") {
-		t.Errorf("Authorization: %s", auth)
+		t.Errorf("Authorization: got %s", auth)
 	}
 	for name, want := range map[string]string{
 		"Content-Type": media, "Idempotency-Key": "k-1", "Cookie": "", "X-Hop": "", "Traceparent": trace,
 	} {
 		if value := r.Header.Get(name); value != want {
-			t.Errorf("the API received %s: %q, want %q", name, value, want)
+			t.Errorf("the API received %s: got %q, want %q", name, value, want)
 		}
 	}
 }
@@ -175,13 +175,13 @@ func TestProxy_response_arrivesUnchanged(t *testing.T) {
 		_, _ = io.WriteString(w, "moved")
 	}, http.MethodGet, "/v1/instances", "", nil)
 	if e.status != http.StatusTemporaryRedirect || e.body != "moved" {
-		t.Errorf("status %d, %s", e.status, e.body)
+		t.Errorf("got status %d, body %s", e.status, e.body)
 	}
 	for name, want := range map[string]string{
 		"Location": "/v1/elsewhere?a=b", "Link": "<a>,<b>", "Retry-After": "7", "Server": "",
 	} {
 		if value := strings.Join(e.header.Values(name), ","); value != want {
-			t.Errorf("the caller received %s: %q, want %q", name, value, want)
+			t.Errorf("the caller received %s: got %q, want %q", name, value, want)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestProxy_callersOwnSignature_isKept(t *testing.T) {
 		"SignedHeaders=host, Signature=x"
 	e := through(t, accepts, http.MethodPost, "/v1/jobs", "{}", http.Header{"Authorization": {own}})
 	if got := e.request.Header.Get("Authorization"); got != own || e.request.Header.Get("X-Amz-Date") != "" {
-		t.Errorf("Authorization: %s, %v", got, e.request.Header)
+		t.Errorf("Authorization: got %s, headers %v", got, e.request.Header)
 	}
 }
 
@@ -200,14 +200,14 @@ func TestProxy_head_keepsTheLength(t *testing.T) {
 	t.Parallel()
 	long := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "4711") }
 	if e := through(t, long, http.MethodHead, "/v1/instances/a", "", nil); e.body != "" || e.length != 4711 {
-		t.Errorf("length %d, %q", e.length, e.body)
+		t.Errorf("got length %d, body %q", e.length, e.body)
 	}
 }
 
 func TestProxy_bodyOverTheLimit_isTooLarge(t *testing.T) {
 	t.Parallel()
 	address := startProxy(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("the API received %v", r)
+		t.Errorf("got request %v at the API", r)
 	}))
 	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 	if err != nil {
@@ -227,7 +227,7 @@ func TestProxy_bodyOverTheLimit_isTooLarge(t *testing.T) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("status %d", response.StatusCode)
+		t.Errorf("got status %d", response.StatusCode)
 	}
 }
 
@@ -242,11 +242,12 @@ func TestProxy_idleConnection_isClosedByTheClientFirst(t *testing.T) {
 	ask.Dir = folder
 	out, err := ask.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("%v: got %s", err, out)
 	}
 	seconds, err := strconv.Atoi(strings.TrimSpace(string(out)))
 	if err != nil || time.Duration(seconds)*time.Second <= transport.IdleConnTimeout {
-		t.Errorf("the proxy closes after %d s, %v; clients in Go after %v", seconds, err, transport.IdleConnTimeout)
+		t.Errorf("idle limit of the proxy: got %d s, error %v; want more than %v of Go clients",
+			seconds, err, transport.IdleConnTimeout)
 	}
 }
 
@@ -255,7 +256,7 @@ func TestProxy_cloudThatIsGone_isUnavailable(t *testing.T) {
 	abort := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	e := through(t, abort, http.MethodGet, "/v1/instances", "", nil)
 	if e.status != http.StatusBadGateway || !strings.Contains(e.body, `"code": "unavailable"`) {
-		t.Errorf("status %d, %s", e.status, e.body)
+		t.Errorf("got status %d, body %s", e.status, e.body)
 	}
 }
 
@@ -264,6 +265,6 @@ func TestProxy_linkToTheWebUI_isServed(t *testing.T) {
 	t.Parallel()
 	e := through(t, accepts, http.MethodGet, "/ui?status=Failed", "", http.Header{"Sec-Fetch-Site": {"cross-site"}})
 	if e.request == nil || e.status != http.StatusOK {
-		t.Errorf("status %d, received %v", e.status, e.request)
+		t.Errorf("got status %d, received %v", e.status, e.request)
 	}
 }

@@ -19,7 +19,7 @@ func TestScript_virtualEnvironmentIsASymlink_starts(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	if _, err := localcloud.Start(ctx, "no-such-command"); err == nil { // creates the environment if it is missing
-		t.Fatal("a command that does not exist was carried out")
+		t.Fatal("unknown command: got no error")
 	}
 	there, err := filepath.Abs("../../localstack")
 	if err != nil {
@@ -34,10 +34,10 @@ func TestScript_virtualEnvironmentIsASymlink_starts(t *testing.T) {
 	}
 	out, err := exec.CommandContext(ctx, "python3", filepath.Join(here, "local.py"), "no-such-command").CombinedOutput()
 	if ctx.Err() != nil || err == nil || !strings.Contains(string(out), "invalid choice: 'no-such-command'") {
-		t.Errorf("%v, %v: %s", ctx.Err(), err, out)
+		t.Errorf("got context error %v, error %v, output %s", ctx.Err(), err, out)
 	}
 	if info, err := os.Lstat(filepath.Join(here, ".venv")); err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("the link was replaced: %v", err)
+		t.Errorf("symlink of the environment was replaced: %v", err)
 	}
 }
 
@@ -46,7 +46,7 @@ func copyAll(t *testing.T, folder, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%s: no files, %v", pattern, err)
+		t.Fatalf("%s: got no files, error %v", pattern, err)
 	}
 	for _, file := range files {
 		b, err := os.ReadFile(file)

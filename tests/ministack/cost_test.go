@@ -48,7 +48,7 @@ func TestCost_ofEachShape_isTheSameOnMinistackAndInMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 			var diff string
-			for range patience {
+			for range measurements {
 				local, err := onMinistack(t).Counts(t.Context(), &s)
 				if err != nil {
 					t.Fatal(err)
@@ -57,14 +57,14 @@ func TestCost_ofEachShape_isTheSameOnMinistackAndInMemory(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("calls (-in memory +on ministack):\n%s", diff)
+			t.Errorf("calls differ (-in memory +on ministack):\n%s", diff)
 		})
 	}
 }
 
-// patience is the number of measurements on ministack. On a busy machine an inline activity may take longer than a
+// measurements is the number of measurements on ministack. On a busy machine an inline activity may take longer than a
 // second. Then the turn makes more calls, because it polls for a cancel and stores the status Running.
-const patience = 4
+const measurements = 4
 
 // textOf returns the counts as text, without bytes, because IDs and times differ in length.
 func textOf(counts meter.Counts, withoutReads bool) []string {

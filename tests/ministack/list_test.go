@@ -37,7 +37,7 @@ func TestListInstances_tenThousandInPages_returnsEachOnceNewestFirst(t *testing.
 		took = append(took, time.Since(began))
 		for _, in := range page.Instances {
 			if seen[in.InstanceID] || in.CreatedAt.After(last) {
-				t.Fatalf("instance %q comes twice, or after an older one", in.InstanceID)
+				t.Fatalf("instance %q: listed twice, or after an older instance", in.InstanceID)
 			}
 			seen[in.InstanceID], last = true, in.CreatedAt
 		}
@@ -49,7 +49,7 @@ func TestListInstances_tenThousandInPages_returnsEachOnceNewestFirst(t *testing.
 	t.Logf("%d instances in %d pages: a page takes %v at the median, %v at most", len(seen), len(took),
 		took[len(took)/2], took[len(took)-1])
 	if len(seen) != instances {
-		t.Errorf("%d instances, want %d", len(seen), instances)
+		t.Errorf("got %d instances, want %d", len(seen), instances)
 	}
 }
 

@@ -55,15 +55,15 @@ func TestPrepareStart_callersOwnTable_sharesTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s, err := hub.Status(t.Context(), "i-1"); err != nil || s.Status != client.StatusPending {
-		t.Errorf("after the transaction it is %+v, %v", s, err)
+		t.Errorf("after the transaction: got %+v, error %v", s, err)
 	}
 	if err := save("o-2", late); !errors.Is(late.StartError(err), client.ErrAlreadyExists) {
-		t.Errorf("%v: refused for %v", err, late.StartError(err))
+		t.Errorf("%v: got StartError %v", err, late.StartError(err))
 	}
 	if err := save("o-1", other); err == nil || other.StartError(err) != nil {
-		t.Errorf("%v: refused for %v", err, other.StartError(err))
+		t.Errorf("%v: got StartError %v", err, other.StartError(err))
 	}
 	if _, err := hub.Status(t.Context(), "i-2"); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("the order was refused, and its instance: %v", err)
+		t.Errorf("instance of a rejected order: got error %v", err)
 	}
 }

@@ -22,7 +22,7 @@ import (
 
 const (
 	lookEvery = 100 * time.Millisecond
-	lookLimit = 90 * time.Second
+	pollLimit = 90 * time.Second
 )
 
 // until polls a condition, and fails the test after a time limit.
@@ -30,9 +30,9 @@ func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	for limit := time.Now().Add(lookLimit); !is(); <-look.C {
+	for limit := time.Now().Add(pollLimit); !is(); <-look.C {
 		if time.Now().After(limit) {
-			t.Fatalf("after %v it is not so that %s", lookLimit, what)
+			t.Fatalf("after %v: condition is not met: %s", pollLimit, what)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (d *deployment) deployOn(t *testing.T, table string) {
 	}
 	value := strings.Replace(*now.Parameter.Value, fmt.Sprintf("%q", d.place.Table), fmt.Sprintf("%q", table), 1)
 	if value == *now.Parameter.Value {
-		t.Fatalf("the hub's configuration %s does not name the table %s", value, d.place.Table)
+		t.Fatalf("configuration %s: want table %s", value, d.place.Table)
 	}
 	if _, err := d.settings.PutParameter(t.Context(),
 		&ssm.PutParameterInput{Name: aws.String(parameter), Value: &value, Overwrite: aws.Bool(true)}); err != nil {

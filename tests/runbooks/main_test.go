@@ -65,7 +65,7 @@ func withHub(f func() int) (code int, err error) {
 		return 1, err
 	}
 	if _, err := os.Stat(filepath.Join(tools, "aws")); err != nil {
-		return 1, errors.New("there is no AWS command line: make test-runbooks installs it")
+		return 1, errors.New("AWS CLI is not installed; run make test-runbooks")
 	}
 	bin, err := os.MkdirTemp("", "perdure-runbooks-")
 	if err != nil {

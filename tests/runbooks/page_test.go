@@ -50,7 +50,7 @@ func read(t *testing.T, on *deployment, heading string, values map[string]string
 	}
 	t.Cleanup(func() {
 		if s.next != len(s.blocks) && !t.Failed() {
-			t.Errorf("the section %q has %d blocks of commands, and the test runs %d", heading, len(s.blocks), s.next)
+			t.Errorf("section %q: got %d command blocks, the test runs %d", heading, len(s.blocks), s.next)
 		}
 	})
 	return s
@@ -81,7 +81,7 @@ func (s *section) run(tells ...string) {
 	}
 	for _, text := range tells {
 		if !strings.Contains(string(out), text) {
-			s.t.Errorf("block %d does not print %q", s.next, text)
+			s.t.Errorf("block %d: want %q in the output", s.next, text)
 		}
 	}
 }

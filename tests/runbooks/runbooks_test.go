@@ -16,7 +16,7 @@ import (
 )
 
 // One worker exits during initialization, and an activity ends the process of another.
-func TestABadWorker(t *testing.T) {
+func TestRunbook_faultyWorker_isFixed(t *testing.T) {
 	deadly := hub.start(t, "deadly", "world", "deadly")
 	until(t, "its activity has begun", func() bool { return hub.status(t, deadly) == client.StatusRunning })
 	before := hub.set(t, "worker-default", map[string]string{app.Fault: app.ExitAtInit})
@@ -34,12 +34,12 @@ func TestABadWorker(t *testing.T) {
 		slices.ContainsFunc(n, func(n admin.DeadLetterCount) bool {
 			return n.Visible+n.InFlight > 0
 		}) {
-		t.Errorf("%v are left, %v", n, err)
+		t.Errorf("got remaining %v, error %v", n, err)
 	}
 }
 
 // A build without registrations blocks the instance until another build is deployed.
-func TestABadDeployment(t *testing.T) {
+func TestRunbook_faultyDeployment_isFixed(t *testing.T) {
 	const build = "PERDURE_BUILD_ID"
 	hub.set(t, "orchestrator", map[string]string{app.Fault: app.NoRegistrations, build: "bad"})
 	instance := hub.start(t, "greeting", "world")
@@ -53,7 +53,7 @@ func TestABadDeployment(t *testing.T) {
 }
 
 // A table rejects the requests of the orchestrator until the test ends the throttling.
-func TestAThrottledTable(t *testing.T) {
+func TestRunbook_throttledTable_isFixed(t *testing.T) {
 	table := localcloud.NewThrottlingTable(t, hub.cloud)
 	const variable = "AWS_ENDPOINT_URL_DYNAMODB"
 	hub.set(t, "orchestrator", map[string]string{variable: table.URL})
@@ -67,7 +67,7 @@ func TestAThrottledTable(t *testing.T) {
 	page.run()
 	out, err := hub.tables.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &hub.place.Table})
 	if err != nil || out.Table.OnDemandThroughput == nil || *out.Table.OnDemandThroughput.MaxWriteRequestUnits != -1 {
-		t.Errorf("the caps of the table are %+v, %v", out.Table.OnDemandThroughput, err)
+		t.Errorf("got table limits %+v, error %v", out.Table.OnDemandThroughput, err)
 	}
 
 	table.Refuses.Store(false)
@@ -96,17 +96,17 @@ func wantAll(t *testing.T, d *deployment, instances ...string) {
 	t.Helper()
 	for _, id := range instances {
 		if s, err := d.client.Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted {
-			t.Errorf("%s is %s, %v", id, s.Status, err)
+			t.Errorf("%s: got status %s, error %v", id, s.Status, err)
 		}
 	}
 }
 
 // The region is lost. A second cloud has a copy of the table and empty queues.
-func TestALostRegion(t *testing.T) {
+func TestRunbook_lostRegion_isRecovered(t *testing.T) {
 	other := <-elsewhere
 	elsewhere <- other // withHub stops this deployment
 	if other == nil {
-		t.Fatal("it is not deployed")
+		t.Fatal("the hub is not deployed")
 	}
 	over, working, napping := waiting(t, hub, 15*time.Second)
 	other.replace(t, other.place.Table, hub.items(t, hub.place.Table))
@@ -118,7 +118,7 @@ func TestALostRegion(t *testing.T) {
 }
 
 // The table is restored to a point in time, and later changes are lost.
-func TestARestore(t *testing.T) {
+func TestRunbook_restoredTable_isReconciled(t *testing.T) {
 	over, working, napping := waiting(t, hub, time.Minute)
 	then := hub.items(t, hub.place.Table)
 	restored := strings.ToLower(hubName) + "-restored"
@@ -152,9 +152,9 @@ func TestARestore(t *testing.T) {
 	page.run()
 	wantAll(t, hub, over, working, napping)
 	if _, err := hub.client.Status(t.Context(), late); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("what was started since is there, %v", err)
+		t.Errorf("instance started after the backup: got error %v", err)
 	}
 	if n := hub.reservedConcurrency(t, "api"); n != nil {
-		t.Errorf("the API has a reserved concurrency of %d, want none", *n)
+		t.Errorf("reserved concurrency of the API: got %d, want none", *n)
 	}
 }

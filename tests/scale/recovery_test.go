@@ -19,10 +19,10 @@ func TestRecovery_tenThousandBlockedInstances_takesMinutes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d blocked within %v; all woken after %v, all over after %v", r.Instances, r.Blocks, r.Woken,
+		t.Logf("%d blocked within %v; all woken after %v, all ended after %v", r.Instances, r.Blocks, r.Woken,
 			r.Recovered)
 		if r.Instances != instances || r.Recovered > 5*time.Minute {
-			t.Errorf("%+v", r)
+			t.Errorf("got %+v", r)
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 
 var (
 	update = flag.Bool("update", false, "write the figures into docs/operate/scale.md")
-	all    = flag.Bool("all", false, "with 10,000 instances in flight too, which takes minutes")
+	all    = flag.Bool("all", false, "also measure 10,000 instances in flight; takes minutes")
 )
 
 // mostActivities is the largest number of simultaneous activities that is simulated. It excludes 10,000 fan-outs of
@@ -47,7 +47,7 @@ func TestLatencyModel_medianStep_isWithinLimit(t *testing.T) {
 			if most := map[string]time.Duration{
 				"Chain": mostOfAStep, "InlineChain": mostInline,
 			}[s.Orchestration]; most > 0 && n <= 100 && m.P50 > most {
-				t.Errorf("%s, %d in flight: p50 %v, want at most %v", s.Name, n, m.P50, most)
+				t.Errorf("%s, %d in flight: got p50 %v, want at most %v", s.Name, n, m.P50, most)
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func TestScalePage_chainStep_matchesMeasuredWorkload(t *testing.T) {
 		`(?m)^\| chain of 1,600, worker \| \d\.\d\d \| 1\.0\d \| 1 \| 6 \| 2 \| (\S+) \|$`,
 	).FindSubmatch(page)
 	if row == nil {
-		t.Fatal("a step of a long chain takes other amounts by its workloads than docs/operate/scale.md calculates " +
+		t.Fatal("a step of a long chain has other costs than docs/operate/scale.md calculates " +
 			"with: 1 write unit, 2 invocations")
 	}
 	seconds, err := strconv.ParseFloat(string(row[1]), 64)
@@ -98,7 +98,7 @@ func TestScalePage_chainStep_matchesMeasuredWorkload(t *testing.T) {
 		string(row[1]) + " GB-seconds", fmt.Sprintf("a step takes %.0f to %.0f ms of them", least, most),
 	} {
 		if !bytes.Contains(page, []byte(want)) {
-			t.Errorf("docs/operate/scale.md does not say %q", want)
+			t.Errorf("docs/operate/scale.md does not contain %q", want)
 		}
 	}
 }

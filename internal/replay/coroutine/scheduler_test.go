@@ -18,7 +18,7 @@ func TestGate_abandonedOrUnwinding_isFinal(t *testing.T) {
 		g.StartTurn()
 		g.StartReplay()
 		if !g.Is(mode) {
-			t.Errorf("mode %d became %d", mode, g.Mode())
+			t.Errorf("mode %d: got %d", mode, g.Mode())
 		}
 	}
 }
@@ -28,19 +28,19 @@ func TestGate_endTurn_endsTurnAndReplay(t *testing.T) {
 	var g Gate
 	g.StartReplay()
 	if !g.Is(Resting) {
-		t.Error("a replay began without a turn")
+		t.Error("a replay started without a turn")
 	}
 
 	g.StartTurn()
 	g.EndTurn()
 	if !g.Is(Resting) {
-		t.Error("the turn goes on")
+		t.Error("the turn has not ended")
 	}
 	g.StartTurn()
 	g.StartReplay()
 	g.EndTurn()
 	if !g.Is(Resting) {
-		t.Error("the replay goes on")
+		t.Error("the replay has not ended")
 	}
 }
 
@@ -51,21 +51,21 @@ func TestScheduler_severalErrors_keepsTheFirst(t *testing.T) {
 	var s Scheduler[struct{}]
 	s.Void(nil)
 	if s.IsVoid() {
-		t.Error("void without an error")
+		t.Error("void mode without an error")
 	}
 
 	s.Void(first)
 	s.Void(second)
 	s.Void(nil)
 	if got := s.Err(); !s.IsVoid() || !errors.Is(got, first) {
-		t.Errorf("%v", got)
+		t.Errorf("got %v", got)
 	}
 
 	foreign := &ForeignGoroutineError{}
 	s.gate.recordForeign(foreign)
 	s.gate.recordForeign(&ForeignGoroutineError{Late: true})
 	if got := s.Err(); got != error(foreign) { //nolint:errorlint // the same value
-		t.Errorf("%v", got)
+		t.Errorf("got %v", got)
 	}
 }
 

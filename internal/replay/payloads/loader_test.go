@@ -18,14 +18,14 @@ func TestLoader_readDocuments_areReleased(t *testing.T) {
 	in := history.Event{Kind: history.ExternalEventRaised, Data: history.NewInlinePayload(large)}
 	l.ReferParked(history.DataLocation{EventID: 4, Field: history.LocationInputs}, &in)
 	if _, ok := in.Data.Reference(); !ok || l.ParkedBytes() != len(large) {
-		t.Fatalf("reference %v, %d bytes", ok, l.ParkedBytes())
+		t.Fatalf("got reference %v, %d bytes", ok, l.ParkedBytes())
 	}
 	if doc, _, err := l.Find(in.Data); err != nil || len(doc) != len(large) {
-		t.Errorf("%d bytes, %v", len(doc), err)
+		t.Errorf("got %d bytes, %v", len(doc), err)
 	}
 
 	l.DropParked()
 	if _, _, err := l.Find(in.Data); !errors.Is(err, errNoFetch) || l.ParkedBytes() != 0 {
-		t.Errorf("%v, %d bytes", err, l.ParkedBytes())
+		t.Errorf("got error %v, %d bytes", err, l.ParkedBytes())
 	}
 }

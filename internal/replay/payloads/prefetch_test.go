@@ -23,7 +23,7 @@ func TestPrefetch_takenResults_areRemoved(t *testing.T) {
 		most = max(most, len(p.waiting)+len(p.fresh))
 	}
 	if most > 4 {
-		t.Errorf("%d are kept", most)
+		t.Errorf("got %d stored results", most)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestPrefetch_nextResults_areFetchedInOrder(t *testing.T) {
 		}
 		next := p.take(id)
 		if want := min(1<<min(i, 4)-1, maxPrefetched, n-1-i); len(next) != want {
-			t.Fatalf("%d are fetched beside the %dth, want %d", len(next), i, want)
+			t.Fatalf("got %d prefetched after %d, want %d", len(next), i, want)
 		}
 	}
 }

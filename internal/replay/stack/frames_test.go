@@ -46,7 +46,7 @@ func TestFrame_ownerByPackage(t *testing.T) {
 		"main.fulfil":                            {"/src/app/main.go", "main.fulfil (app/main.go:120)"},
 	} {
 		if got := stack.Where(dump(function, c.file)); got != c.want {
-			t.Errorf("of %s: %q, want %q", function, got, c.want)
+			t.Errorf("position of %s: got %q, want %q", function, got, c.want)
 		}
 	}
 }

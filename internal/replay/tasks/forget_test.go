@@ -32,7 +32,7 @@ func TestAwait_repeatedRaces_keepNoWaiters(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := tasks.Waiters(slow); n > 1 {
-			t.Fatalf("%d waiters", n)
+			t.Fatalf("got %d waiting tasks", n)
 		}
 		id = x.LastEventID()
 	}
@@ -72,6 +72,6 @@ func TestScope_endedTasksAndWaits_areReleased(t *testing.T) {
 		}
 	}
 	if scopes, kept, waiting := tasks.ScopeSize(member); scopes > 8 || kept > 8 || waiting != 1 {
-		t.Errorf("%d scopes, %d tasks, %d waiting", scopes, kept, waiting)
+		t.Errorf("got %d scopes, %d tasks, %d waiting", scopes, kept, waiting)
 	}
 }

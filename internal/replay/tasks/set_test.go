@@ -20,13 +20,13 @@ func TestChild_settled_releasesInput(t *testing.T) {
 		ID: 3, Kind: history.SubOrchestrationScheduled, Input: history.Payload("1"), Retry: &history.RetryPolicy{},
 	})
 	if string(child.child.input) != "1" {
-		t.Fatalf("%s", child.child.input)
+		t.Fatalf("got %s", child.child.input)
 	}
 	set.settle(child, json.RawMessage("22"), nil)
 	if child.child.input != nil || set.untaken != 2 {
-		t.Errorf("%s, %d bytes", child.child.input, set.untaken)
+		t.Errorf("got %s, %d bytes", child.child.input, set.untaken)
 	}
 	if got := child.TakeResult(); string(got) != "22" || set.untaken != 0 || child.TakeResult() != nil {
-		t.Errorf("%s, %d bytes", got, set.untaken)
+		t.Errorf("got %s, %d bytes", got, set.untaken)
 	}
 }

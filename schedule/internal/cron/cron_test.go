@@ -242,24 +242,24 @@ func TestNext_generatedExpression_matchesEnumeration(t *testing.T) {
 				e, err := s.parse(text)
 				if err != nil {
 					if len(want) > 0 {
-						t.Errorf("%q: %v", text, err)
+						t.Errorf("%q: got error %v", text, err)
 					}
 					continue
 				}
 				if err := e.Problem(); err != nil {
-					t.Errorf("%q: %v", text, err)
+					t.Errorf("%q: got error %v", text, err)
 				}
 				at := after
 				for _, next := range want {
 					if at = e.Next(at); !at.Equal(next) {
-						t.Errorf("%q after %v: %v, want %v", text, after, at, next)
+						t.Errorf("%q after %v: got %v, want %v", text, after, at, next)
 						break
 					}
 				}
 				tried++
 			}
 			if tried < *generated*9/10 {
-				t.Errorf("only %d of %d expressions were compared", tried, *generated)
+				t.Errorf("got %d of %d expressions compared", tried, *generated)
 			}
 		})
 	}
@@ -292,7 +292,7 @@ func TestParse_wrongField_isRefused(t *testing.T) {
 		"0 2 31 2,4,6,9,11 *": `matches no time`,
 	} {
 		if _, err := cron.ParseCrontab(text); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
+			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
 	}
 	for text, want := range map[string]string{
@@ -303,7 +303,7 @@ func TestParse_wrongField_isRefused(t *testing.T) {
 		"0 2 * * ? 26":        `year 26: must be 1970 to 2199`,
 	} {
 		if _, err := cron.ParseEventBridge(text); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
+			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
 	}
 }
@@ -329,11 +329,11 @@ func TestProblem_expressionOfAnEarlierRelease_runsAndIsRefusedAnew(t *testing.T)
 	} {
 		e, err := tt.syntax.parse(tt.text)
 		if err != nil {
-			t.Errorf("%q: %v", tt.text, err)
+			t.Errorf("%q: got error %v", tt.text, err)
 			continue
 		}
 		if err := e.Problem(); err == nil || !strings.Contains(err.Error(), tt.problem) {
-			t.Errorf("%q: problem %v, want %s", tt.text, err, tt.problem)
+			t.Errorf("%q: got problem %v, want %s", tt.text, err, tt.problem)
 		}
 		var got []string
 		for at, last := e.Next(after), after; len(got) < 3; at = e.Next(at) {
@@ -343,7 +343,7 @@ func TestProblem_expressionOfAnEarlierRelease_runsAndIsRefusedAnew(t *testing.T)
 			last = at
 		}
 		if g := strings.Join(got, " "); g != tt.want {
-			t.Errorf("%q: %s, want %s", tt.text, g, tt.want)
+			t.Errorf("%q: got %s, want %s", tt.text, g, tt.want)
 		}
 	}
 }
@@ -356,11 +356,11 @@ func TestNext_lastYear_ends(t *testing.T) {
 	}
 	last := time.Date(2199, time.December, 31, 23, 59, 0, 0, time.UTC)
 	if got := e.Next(last.Add(-time.Second)); !got.Equal(last) {
-		t.Errorf("%v, want %v", got, last)
+		t.Errorf("got %v, want %v", got, last)
 	}
 	for _, after := range []time.Time{last, last.AddDate(100, 0, 0)} {
 		if got := e.Next(after); !got.IsZero() {
-			t.Errorf("after %v: %v, want none", after, got)
+			t.Errorf("after %v: got %v, want none", after, got)
 		}
 	}
 }
@@ -380,7 +380,7 @@ func FuzzParse(f *testing.F) {
 			}
 			after := time.Date(2026, time.November, 27, 12, 0, 0, 0, time.UTC)
 			if next := e.Next(after); !next.IsZero() && !next.After(after) {
-				t.Errorf("%q: %v is not after %v", text, next, after)
+				t.Errorf("%q: got %v, want a time after %v", text, next, after)
 			}
 		}
 	})

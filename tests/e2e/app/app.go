@@ -33,17 +33,17 @@ func Registry(hub *client.Client) *perdure.Registry {
 	perdure.AddOrchestration(r, "timer", timer)
 	perdure.AddOrchestration(r, "fails", fails)
 	perdure.AddActivity(r, "third", third)
-	perdure.AddActivity(r, "stands-by", standsBy)
+	perdure.AddActivity(r, "stands-by", waitForCancel)
 	perdure.AddOrchestration(r, "all-stand-by", allStandBy)
 	perdure.AddOrchestration(r, "leaves-work", leavesWork)
 	perdure.AddOrchestration(r, "echo", echo)
 	perdure.AddActivity(r, "never", never)
 	perdure.AddOrchestration(r, "one-of-two", oneOfTwo)
-	perdure.AddActivity(r, "deadly", deadly)
+	perdure.AddActivity(r, "deadly", crash)
 	perdure.AddOrchestration(r, "poisoned", poisoned)
 	perdure.AddOrchestration(r, "fatal", fatal)
-	perdure.AddActivity(r, "holds", holds)
-	perdure.AddActivity(r, "lets-go", letsGo)
+	perdure.AddActivity(r, "holds", hold)
+	perdure.AddActivity(r, "lets-go", undoHold)
 	perdure.AddOrchestration(r, "holding", holding)
 	all := scenarios.All(0) // the inputs have the durations
 	scenarios.Register(r, all...)
@@ -73,32 +73,32 @@ type Watch struct {
 	Folder string
 }
 
-// Relieved has the time at which an activity observed its cancel, and the reason.
-type Relieved struct {
+// ObservedCancel has the time at which an activity observed its cancel, and the reason.
+type ObservedCancel struct {
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
 }
 
-func standsBy(ctx context.Context, w Watch) (Relieved, error) {
+func waitForCancel(ctx context.Context, w Watch) (ObservedCancel, error) {
 	i := perdure.ActivityInfoFrom(ctx)
 	if err := os.WriteFile(filepath.Join(w.Folder, fmt.Sprintf("%s-%d", i.InstanceID, w.Number)), nil,
 		0o600); err != nil {
-		return Relieved{}, err
+		return ObservedCancel{}, err
 	}
 	<-ctx.Done()
 	at := time.Now()
 	var why *perdure.CancelledError
 	if !errors.As(context.Cause(ctx), &why) {
-		return Relieved{}, context.Cause(ctx)
+		return ObservedCancel{}, context.Cause(ctx)
 	}
-	return Relieved{at, string(why.Reason)}, nil
+	return ObservedCancel{at, string(why.Reason)}, nil
 }
 
 // allStandBy waits until it is cancelled. It then sleeps, so that its history records the results of its activities.
 func allStandBy(ctx *perdure.OrchestrationContext, w Watches) (struct{}, error) {
 	var all []perdure.Awaitable
 	for n := range w.Count {
-		all = append(all, perdure.CallActivity(ctx, standsBy, Watch{n, w.Folder}))
+		all = append(all, perdure.CallActivity(ctx, waitForCancel, Watch{n, w.Folder}))
 	}
 	err := perdure.WhenAll(ctx, all...)
 	late := perdure.Sleep(perdure.WithoutCancel(ctx), 3*time.Second)
@@ -110,7 +110,7 @@ func allStandBy(ctx *perdure.OrchestrationContext, w Watches) (struct{}, error) 
 
 // leavesWork completes at the event "go" while an activity runs.
 func leavesWork(ctx *perdure.OrchestrationContext, folder string) (string, error) {
-	perdure.CallActivity(ctx, standsBy, Watch{Folder: folder})
+	perdure.CallActivity(ctx, waitForCancel, Watch{Folder: folder})
 	return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 }
 
@@ -176,10 +176,10 @@ func third(ctx context.Context, word string) (string, error) {
 	return word + " at last", nil
 }
 
-// Deadly is the input of code that ends its process. Each run of the code creates a file in the folder.
-type Deadly struct{ Folder string }
+// CrashInput is the input of code that ends its process. Each run of the code creates a file in the folder.
+type CrashInput struct{ Folder string }
 
-func (d Deadly) die() error {
+func (d CrashInput) die() error {
 	f, err := os.CreateTemp(d.Folder, "ran-*")
 	if err != nil {
 		return err
@@ -191,11 +191,11 @@ func (d Deadly) die() error {
 	return nil
 }
 
-func deadly(_ context.Context, d Deadly) (struct{}, error) { return struct{}{}, d.die() }
+func crash(_ context.Context, d CrashInput) (struct{}, error) { return struct{}{}, d.die() }
 
 // poisoned calls an activity that ends its process, and returns the type of its error.
-func poisoned(ctx *perdure.OrchestrationContext, d Deadly) (string, error) {
-	_, err := perdure.CallActivity(ctx, deadly, d).Await(ctx)
+func poisoned(ctx *perdure.OrchestrationContext, d CrashInput) (string, error) {
+	_, err := perdure.CallActivity(ctx, crash, d).Await(ctx)
 	if failed, ok := errors.AsType[*perdure.ActivityError](err); ok {
 		return failed.Type, nil
 	}
@@ -203,7 +203,7 @@ func poisoned(ctx *perdure.OrchestrationContext, d Deadly) (string, error) {
 }
 
 // fatal ends its process at the event "go".
-func fatal(ctx *perdure.OrchestrationContext, d Deadly) (struct{}, error) {
+func fatal(ctx *perdure.OrchestrationContext, d CrashInput) (struct{}, error) {
 	if _, err := perdure.WaitForExternalEvent[bool](ctx, "go").Await(ctx); err != nil {
 		return struct{}{}, err
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // A function whose registry panics does not start, and in a deployed hub its instances stay pending.
-func TestEverythingIsRegisteredOnce(t *testing.T) {
+func TestRegistry_allFeatures_registersEachNameOnce(t *testing.T) {
 	if app.Registry(nil) == nil {
-		t.Error("there is no registry")
+		t.Error("got a nil registry")
 	}
 }

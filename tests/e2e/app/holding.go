@@ -25,9 +25,10 @@ const held = "held"
 // holding calls an activity that locks a folder until it is cancelled, and undoes it. The custom status is the outcome
 // of the cancel.
 func holding(ctx *perdure.OrchestrationContext, folder string) (_ string, err error) {
-	h := perdure.CallActivity(ctx, holds, folder, perdure.WaitForCancellation())
+	h := perdure.CallActivity(ctx, hold, folder, perdure.WaitForCancellation())
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
-		undone := perdure.CallActivity(ctx, letsGo, folder) // called before this code waits for the end of the activity
+		// The call is made before this code waits for the end of the activity.
+		undone := perdure.CallActivity(ctx, undoHold, folder)
 		_, why := h.Await(ctx)
 		if c, ok := errors.AsType[*perdure.CancelledError](why); ok {
 			ctx.SetCustomStatus(c.CancelOutcome)
@@ -38,9 +39,9 @@ func holding(ctx *perdure.OrchestrationContext, folder string) (_ string, err er
 	return h.Await(ctx)
 }
 
-// holds locks a folder. If a client cancels it, it never returns and exceeds its grace period. If its context ends for
+// hold locks a folder. If a client cancels it, it never returns and exceeds its grace period. If its context ends for
 // another reason, it returns and releases the lock, so that another attempt can start.
-func holds(ctx context.Context, folder string) (string, error) {
+func hold(ctx context.Context, folder string) (string, error) {
 	f, err := lock(folder)
 	if err != nil {
 		return "", err
@@ -60,8 +61,8 @@ func holds(ctx context.Context, folder string) (string, error) {
 	select {} // until the process is killed, or the grace period ends
 }
 
-// letsGo undoes holds. It fails if holds still has the lock.
-func letsGo(_ context.Context, folder string) (string, error) {
+// undoHold undoes holds. It fails if holds still has the lock.
+func undoHold(_ context.Context, folder string) (string, error) {
 	f, err := lock(folder)
 	if err != nil {
 		return "", perdure.NonRetryable(err)
@@ -77,7 +78,7 @@ func lock(folder string) (*os.File, error) {
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("somebody holds %s: %w", folder, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("folder %s is already locked: %w", folder, err), f.Close())
 	}
 	return f, nil
 }

@@ -25,7 +25,7 @@ func Registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	switch os.Getenv(Fault) {
 	case ExitAtInit:
-		fmt.Fprintln(os.Stderr, "the function ends at init, as it was told to")
+		fmt.Fprintln(os.Stderr, "the function exits during initialization as configured")
 		os.Exit(1)
 	case NoRegistrations:
 		return r

@@ -64,9 +64,9 @@ func undoAfterEnd(ctx *perdure.OrchestrationContext, _ time.Duration) (_ string,
 		_, err := perdure.CallActivity(ctx, kit.Undo, "watch").Await(ctx)
 		return err
 	})
-	watching := perdure.CallActivity(ctx, watch, struct{}{}, perdure.WaitForCancellation())
+	watched := perdure.CallActivity(ctx, watch, struct{}{}, perdure.WaitForCancellation())
 	ctx.SetCustomStatus("waiting")
-	return watching.Await(ctx)
+	return watched.Await(ctx)
 }
 
 // undoneAfterEnd checks that the history has the end of an activity before its undo.

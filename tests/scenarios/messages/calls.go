@@ -129,7 +129,7 @@ func updatePurse(ctx context.Context, w kit.World, id string) error {
 		return w.Client.CallEntity(ctx, "purse", id, "take", 3, client.WithUpdateID("t1"))
 	})
 	if err != nil || string(left) != "4" {
-		return errors.Join(fmt.Errorf("%s coins are left, want 4", left), err)
+		return errors.Join(fmt.Errorf("got %s coins, want 4", left), err)
 	}
 	if err := w.UntilQuery(ctx, perdure.EntityInstanceID("purse", id), perdure.EntityStateQuery, struct{}{},
 		`{"Coins":4}`); err != nil {

@@ -73,7 +73,7 @@ func queryReturns(query string, input, want any) kit.Check {
 	return func(ctx context.Context, c *client.Client, s client.Status) error {
 		answer, err := c.Query(ctx, s.InstanceID, query, input)
 		if err == nil && string(answer) != fmt.Sprint(want) {
-			err = fmt.Errorf("query %q answers %s, want %v", query, answer, want)
+			err = fmt.Errorf("query %q: got %s, want %v", query, answer, want)
 		}
 		return err
 	}

@@ -14,21 +14,21 @@ import (
 // ActivityRecords tests the outcomes of cancelled activities and the details of heartbeats in activity records.
 func ActivityRecords() kit.Group {
 	return kit.Group{Name: "activity records", Cases: []kit.Case{
-		{Name: "ARecordIsWhatWasLeft", Run: recordFields},
-		{Name: "WhatIsNotSetIsKept", Run: partialRecords},
-		{Name: "AnEmptyRecordLeavesNothing", Run: emptyRecord},
-		{Name: "UnknownIsZero", Run: unknownRecord},
-		{Name: "RecordsAreInOrderOfTheirIDs", Run: recordOrder},
+		{Name: "RecordIsReadAsWritten", Run: recordFields},
+		{Name: "UnsetFieldsAreUnchanged", Run: partialRecords},
+		{Name: "EmptyRecordStoresNothing", Run: emptyRecord},
+		{Name: "UnknownRecordIsZero", Run: unknownRecord},
+		{Name: "RecordsAreSortedByID", Run: recordOrder},
 		{Name: "RecordsArePerExecution", Run: recordsPerExecution},
-		{Name: "AReaderOfRecordsMayStopEarly", Run: fewRecords},
-		{Name: "NeverStartedIsNoLaterWord", Run: neverStarted},
-		{Name: "EarlierHeartbeatsAreNoLaterWord", Run: earlierHeartbeat},
+		{Name: "ReaderOfRecordsMayStopEarly", Run: fewRecords},
+		{Name: "NeverStartedDoesNotReplaceLaterOutcome", Run: neverStarted},
+		{Name: "EarlierHeartbeatDoesNotReplaceLaterRecord", Run: earlierHeartbeat},
 		{Name: "DetailsAreTheSameJSON", Run: detailsJSON},
 		{Name: "LargeDetails", Run: largeDetails},
-		{Name: "RecordsAreNoHistory", Run: recordsBesideHistory},
-		{Name: "RecordsAreReadStrongly", Run: strongRecords, Needs: []kit.Capability{kit.StaleReads}},
-		{Name: "RefusedRecordsAreAnError", Run: refusedRecords, Needs: []kit.Capability{kit.Faults}},
-		{Name: "AnUnreachableRecordIsAnError", Run: unreadableRecords, Needs: []kit.Capability{kit.Faults}},
+		{Name: "RecordsAreNotInHistory", Run: recordsNotInHistory},
+		{Name: "RecordsAreReadConsistently", Run: strongRecords, Needs: []kit.Capability{kit.StaleReads}},
+		{Name: "RejectedRecordsAreAnError", Run: refusedRecords, Needs: []kit.Capability{kit.Faults}},
+		{Name: "UnreachableRecordIsAnError", Run: unreadableRecords, Needs: []kit.Capability{kit.Faults}},
 	}}
 }
 
@@ -100,7 +100,7 @@ func emptyRecord(f *kit.Fixture) {
 	putRecords(f, "x")
 	putRecords(f, "x", provider.ActivityRecord{ActivityID: 3})
 	if all := recordsOf(f, "x"); len(all) > 0 {
-		f.T.Errorf("unexpected activity records: %s", kit.Text(all))
+		f.T.Errorf("got unexpected activity records %s", kit.Text(all))
 	}
 }
 
@@ -110,7 +110,7 @@ func unknownRecord(f *kit.Fixture) {
 	for _, executionID := range []string{e.Instance.ExecutionID, "nobody's"} {
 		wantRecord(f, executionID, provider.ActivityRecord{ActivityID: 3})
 		if all := recordsOf(f, executionID); len(all) > 0 {
-			f.T.Errorf("unexpected activity records: %s", kit.Text(all))
+			f.T.Errorf("got unexpected activity records %s", kit.Text(all))
 		}
 	}
 }
@@ -137,7 +137,7 @@ func recordsPerExecution(f *kit.Fixture) {
 	wantRecord(f, "x", kit.Beat(3, now, `"of x"`))
 	wantRecord(f, "x", provider.ActivityRecord{ActivityID: 4})
 	if all := recordsOf(f, "y"); len(all) != 2 || string(all[0].Details) != `"of y"` {
-		f.T.Errorf("unexpected activity records: %s", kit.Text(all))
+		f.T.Errorf("got unexpected activity records %s", kit.Text(all))
 	}
 }
 
@@ -205,7 +205,7 @@ func largeDetails(f *kit.Fixture) {
 	}
 	all := recordsOf(f, "x") // more than a page of some stores
 	if len(all) != 7 {
-		f.T.Fatalf("%d records, want 7", len(all))
+		f.T.Fatalf("got %d records, want 7", len(all))
 	}
 	for _, r := range all {
 		if string(r.Details) != doc {
@@ -215,7 +215,7 @@ func largeDetails(f *kit.Fixture) {
 }
 
 // Activity records are stored outside the history.
-func recordsBesideHistory(f *kit.Fixture) {
+func recordsNotInHistory(f *kit.Fixture) {
 	e := f.Start("a")
 	t1 := e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	putRecords(f, e.Instance.ExecutionID, kit.Beat(3, f.StoredNow(), `1`))
@@ -234,7 +234,7 @@ func strongRecords(f *kit.Fixture) {
 	putRecords(f, "x", kit.Beat(3, now, `2`), kit.Beat(4, now, `3`))
 	wantRecord(f, "x", kit.Beat(3, now, `2`))
 	if all := recordsOf(f, "x"); len(all) != 2 {
-		f.T.Errorf("unexpected activity records: %s", kit.Text(all))
+		f.T.Errorf("got unexpected activity records %s", kit.Text(all))
 	}
 }
 
@@ -244,7 +244,7 @@ func refusedRecords(f *kit.Fixture) {
 		kit.Beat(4, f.StoredNow(), `1`)))
 	f.Fail(kit.Fault{})
 	if all := recordsOf(f, "x"); len(all) > 0 {
-		f.T.Errorf("unexpected activity records: %s", kit.Text(all))
+		f.T.Errorf("got unexpected activity records %s", kit.Text(all))
 	}
 	hits := f.Fail(kit.Fault{Operation: kit.Update, Failure: kit.Throttled, Times: 1})
 	putRecords(f, "x", kit.Beat(3, f.StoredNow(), `1`))
@@ -264,6 +264,6 @@ func unreadableRecords(f *kit.Fixture) {
 		failed++
 	}
 	if failed != 1 {
-		f.T.Errorf("%d errors, want 1", failed)
+		f.T.Errorf("got %d errors, want 1", failed)
 	}
 }

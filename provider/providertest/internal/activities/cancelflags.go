@@ -13,36 +13,37 @@ import (
 // by row).
 func CancelFlags() kit.Group {
 	return kit.Group{Name: "cancelflags", Cases: []kit.Case{
-		{Name: "FetchSurfacesCancelFlag", Run: fetchSurfaces},
-		{Name: "FetchAsksOnceForAnExecution", Run: fetchAsksOnce, Needs: []kit.Capability{kit.Faults}},
-		{Name: "FetchThatCannotAskSaysSo", Run: fetchUnreadable, Needs: []kit.Capability{kit.Faults}},
+		{Name: "ReceiveReturnsCancelFlag", Run: fetchSurfaces},
+		{Name: "ReceiveReadsCancelRecordOncePerExecution", Run: receiveReadsOnce, Needs: []kit.Capability{kit.Faults}},
+		{Name: "ReceiveReportsFailedReadOfCancelRecord", Run: fetchUnreadable, Needs: []kit.Capability{kit.Faults}},
 		{Name: "AckEnqueueAndCancelInOneTransaction", Run: enqueueAndCancel},
-		{Name: "FailedAckLeavesNoCancelFlag", Run: failedAckLeavesNoFlag},
-		{Name: "ARefusedCommitLeavesNoCancelFlag", Run: refusedLeavesNoFlag, Needs: []kit.Capability{kit.Faults}},
-		{Name: "ALostResponseIsSuccess", Run: lostCancel, Needs: []kit.Capability{kit.Faults}},
+		{Name: "FailedCommitWritesNoCancelFlag", Run: failedAckLeavesNoFlag},
+		{Name: "RejectedCommitWritesNoCancelFlag", Run: refusedLeavesNoFlag, Needs: []kit.Capability{kit.Faults}},
+		{Name: "LostResponseIsSuccess", Run: lostCancel, Needs: []kit.Capability{kit.Faults}},
 		{Name: "MassCancel", Run: massCancel},
 		{Name: "MassCancelFragmented", Run: massCancelFragmented},
 		{Name: "AnyIDsInAnyOrder", Run: anyCancels},
 		{Name: "CancelIsIdempotentFirstReasonWins", Run: firstReasonWins},
-		{Name: "ALaterTurnAddsToTheRecord", Run: laterTurnAdds},
-		{Name: "TheRecordOfManyTurnsReadsTheSameFromAnySegment", Run: manyCancellingTurns},
-		{Name: "WhoReadsOnMissesNothing", Run: readingOn},
-		{Name: "APollThatIsBehindPassesOverNothing", Run: pollingOn, Needs: []kit.Capability{kit.StaleReads}},
-		{Name: "AReadOfTheRecordIsNeverBehind", Run: strongCancels, Needs: []kit.Capability{kit.StaleReads}},
-		{Name: "ATurnThatCancelsMoreThanAnItemHolds", Run: severalItems},
-		{Name: "ATurnThatCancelsMoreThanACommitHolds", Run: tooManyCancels},
+		{Name: "LaterTurnAddsToCancelRecord", Run: laterTurnAdds},
+		{Name: "RecordOfManyTurnsIsEqualFromAnySegment", Run: manyCancellingTurns},
+		{Name: "ContinuedReadMissesNothing", Run: readingOn},
+		{Name: "StalePollMissesNothing", Run: pollingOn, Needs: []kit.Capability{kit.StaleReads}},
+		{Name: "ReadOfCancelRecordIsNeverStale", Run: strongCancels, Needs: []kit.Capability{kit.StaleReads}},
+		{Name: "TurnCancelsMoreThanAnItemHolds", Run: severalItems},
+		{Name: "TurnCancelsMoreThanACommitHolds", Run: tooManyCancels},
 		{Name: "CancelUnknownIsHarmless", Run: cancelUnknown},
-		{Name: "RenewSurfacesCancelFlag", Run: renewSurfaces, Needs: []kit.Capability{kit.Polling}},
+		{Name: "RenewalReturnsCancelFlag", Run: renewSurfaces, Needs: []kit.Capability{kit.Polling}},
 		{
-			Name: "RenewByTokenAndLockAlone", Run: renewLeases, Needs: []kit.Capability{kit.Polling},
+			Name: "RenewalNeedsOnlyTokenAndLock", Run: renewLeases, Needs: []kit.Capability{kit.Polling},
 			Visibility: kit.ShortLock,
 		},
 		{
-			Name: "RenewExtendsLockWhenCancelled", Run: renewExtendsCancelled, Needs: []kit.Capability{kit.Polling},
+			Name: "RenewalExtendsLockOfCancelledActivity", Run: renewExtendsCancelled,
+			Needs:      []kit.Capability{kit.Polling},
 			Visibility: kit.ShortLock,
 		},
 		{
-			Name: "ARenewalThatCannotReadStillExtends", Run: renewUnreadable,
+			Name: "RenewalWithoutReadExtendsLock", Run: renewUnreadable,
 			Needs: []kit.Capability{kit.Polling, kit.Faults}, Visibility: kit.ShortLock,
 		},
 		{Name: "AckWithoutCompletion", Run: ackWithoutCompletion, Visibility: kit.ShortLock},
@@ -52,15 +53,15 @@ func CancelFlags() kit.Group {
 			Visibility: kit.ShortLock,
 		},
 		{Name: "CancelIsPerExecution", Run: cancelPerExecution},
-		{Name: "AnEndWithWorkOutstandingCancelsAll", Run: endCancelsAll},
-		{Name: "ALargeTurnThatCancelsCommitsWhole", Run: largeCancel},
-		{Name: "OrphanActivityAfterDelete", Run: orphanAfterDelete},
-		{Name: "ALateTurnCancelsNothingOfWhatIsDeleted", Run: lateCancelAfterDelete},
+		{Name: "EndCancelsAllOpenWork", Run: endCancelsAll},
+		{Name: "LargeTurnWithCancelsCommitsAtomically", Run: largeCancel},
+		{Name: "ActivityOfDeletedInstance", Run: orphanAfterDelete},
+		{Name: "LateTurnCancelsNothingOfDeletedInstance", Run: lateCancelAfterDelete},
 		{
-			Name: "TheEndOfADamagedHistoryCancelsTheRest", Run: damagedEndCancels,
+			Name: "EndOfDamagedHistoryCancelsOpenWork", Run: damagedEndCancels,
 			Needs: []kit.Capability{kit.Corruption},
 		},
-		{Name: "AnUnreachableRecordIsAnError", Run: unreadableCancels, Needs: []kit.Capability{kit.Faults}},
+		{Name: "UnreachableRecordIsAnError", Run: unreadableCancels, Needs: []kit.Capability{kit.Faults}},
 	}}
 }
 
@@ -141,7 +142,7 @@ func lostCancel(f *kit.Fixture) {
 	hits := f.Fail(kit.Fault{Operation: kit.Write, Failure: kit.ResponseLost, Times: 1})
 	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), cancels("requested", one(3))))
 	if e.WantReasons("", "", "requested"); hits() != 1 {
-		f.T.Errorf("%d responses lost, want 1", hits())
+		f.T.Errorf("got %d lost responses, want 1", hits())
 	}
 }
 
@@ -197,10 +198,10 @@ func ackWithoutCompletion(f *kit.Fixture) {
 	})
 	f.Must(err)
 	if len(failed) > 0 {
-		f.T.Errorf("%d failed", len(failed))
+		f.T.Errorf("got %d failed records", len(failed))
 	}
 	if ms := f.Messages(); len(ms) > 0 {
-		f.T.Errorf("messages to the orchestration: %s", kit.Text(ms))
+		f.T.Errorf("messages to the orchestration: got %s", kit.Text(ms))
 	}
 	f.Advance(kit.PastLock)
 	f.WantNothingSent()
@@ -219,7 +220,7 @@ func attemptsOfCancelled(f *kit.Fixture) {
 		}
 		for _, it := range items {
 			f.WantEqual("delivery and attempt", []int{it.Record.ReceiveCount, it.Attempt}, []int{delivery, 1})
-			f.WantDied(provider.Attempt{
+			f.WantCrashes(provider.Attempt{
 				ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record,
 			}, delivery-1)
 		}
@@ -240,7 +241,7 @@ func completionAfterCancel(f *kit.Fixture) {
 	f.Must(err)
 	ms := f.Messages()
 	if len(failed) != 0 || len(ms) != 1 {
-		f.T.Fatalf("%d failed, %d messages; want the outcome to be sent", len(failed), len(ms))
+		f.T.Fatalf("got %d failed records, %d messages; want the outcome to be sent", len(failed), len(ms))
 	}
 	f.WantEqual("the outcome", ms[0].Outcomes, []provider.ActivityOutcome{*done.Outcome})
 }
@@ -290,11 +291,11 @@ func orphanAfterDelete(f *kit.Fixture) {
 	next.WantReasons("instance_deleted", "instance_deleted", "instance_deleted", "select_loser", "instance_deleted")
 	e.WantReasons("instance_deleted", "instance_deleted", "instance_deleted")
 	if len(queued) != 3 {
-		f.T.Errorf("%d work items, want 3", len(queued))
+		f.T.Errorf("got %d work items, want 3", len(queued))
 	}
 	for _, w := range queued {
 		if info := f.Cancels(w.ExecutionID).Of(w.ActivityID); !info.Requested || info.RequestedAt.IsZero() {
-			f.T.Errorf("activity %d of execution %s: %+v", w.ActivityID, w.ExecutionID, info)
+			f.T.Errorf("activity %d of execution %s: got %+v", w.ActivityID, w.ExecutionID, info)
 		}
 	}
 }

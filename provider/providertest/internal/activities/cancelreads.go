@@ -14,7 +14,7 @@ func fetchSurfaces(f *kit.Fixture) {
 	e.Ack(t)
 	items := f.Work(kit.Queue)
 	if len(items) != 2 {
-		f.T.Fatalf("%d work items, want 2: a cancelled one must be received too", len(items))
+		f.T.Fatalf("got %d work items, want 2: a cancelled one must be received too", len(items))
 	}
 	f.WantEqual("cancel flag", flag(f, &items[0]), provider.CancelInfo{
 		Requested: true, Reason: "select_loser", Message: "m", RequestedAt: t.Events[1].Time,
@@ -33,9 +33,9 @@ func flag(f *kit.Fixture, it *provider.LockedWorkItem) provider.CancelInfo {
 	return info
 }
 
-// fetchAsksOnce checks that the cancel record of each execution is read once, when the first item requests it. The read
-// returns the decisions from before and after the receive.
-func fetchAsksOnce(f *kit.Fixture) {
+// receiveReadsOnce checks that the cancel record of each execution is read once, when the first item requests it. The
+// read returns the decisions from before and after the receive.
+func receiveReadsOnce(f *kit.Fixture) {
 	a, b := f.Start("a"), f.Start("b")
 	a.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue))
 	b.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
@@ -122,7 +122,7 @@ func readingOn(f *kit.Fixture) {
 		}
 		known, next = f.CancelsFrom(x, next)
 		if got := known.Of(100 + n).Reason; got != reasonOf(n) {
-			f.T.Errorf("activity %d: %q", 100+n, got)
+			f.T.Errorf("activity %d: got %q", 100+n, got)
 		}
 		f.Advance(shortPass)
 	}

@@ -14,7 +14,7 @@ func cancelledWork(f *kit.Fixture) []provider.LockedWorkItem {
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), kit.Activity(kit.Queue))
 	items, unreadable := f.Provider.DecodeWorkItems(f.Ctx(), f.Fetch(kit.Queue, 3))
 	if len(items) != 3 || len(unreadable) > 0 {
-		f.T.Fatalf("%d work items, %d unreadable", len(items), len(unreadable))
+		f.T.Fatalf("got %d work items, %d unreadable", len(items), len(unreadable))
 	}
 	slices.SortFunc(items, func(a, b provider.LockedWorkItem) int { return int(a.ActivityID - b.ActivityID) })
 	e.Ack(cancelTurn(e, kit.TurnStarted(), cancels("requested", one(4))))
@@ -25,15 +25,15 @@ func cancelledWork(f *kit.Fixture) []provider.LockedWorkItem {
 func wantRenewals(f *kit.Fixture, got []provider.Renewal) {
 	f.T.Helper()
 	if len(got) != 3 {
-		f.T.Fatalf("%d renewals, want 3", len(got))
+		f.T.Fatalf("got %d renewals, want 3", len(got))
 	}
 	for i, r := range got {
 		if r.Lost || r.Cancel.Requested != (i == 1) {
-			f.T.Errorf("renewal %d: %+v", i, r)
+			f.T.Errorf("renewal %d: got %+v", i, r)
 		}
 	}
 	if c := got[1].Cancel; c.Reason != "requested" || c.Message != "m" || c.RequestedAt.IsZero() {
-		f.T.Errorf("renewal: %+v", c)
+		f.T.Errorf("renewal: got %+v", c)
 	}
 }
 
@@ -82,7 +82,7 @@ func renewLeases(f *kit.Fixture) {
 	f.Must(err)
 	if r := renewals; !r[0].Lost || r[1].Lost || !r[2].Lost || !r[0].Until.IsZero() || r[1].Until.IsZero() ||
 		!r[2].Until.IsZero() || !r[1].Cancel.Requested {
-		f.T.Errorf("renewals %+v", r)
+		f.T.Errorf("got renewals %+v", r)
 	}
 }
 
@@ -110,11 +110,11 @@ func renewUnreadable(f *kit.Fixture) {
 	renewals, err := f.Provider.RenewWorkItemLocks(f.Ctx(), kit.Queue, kit.LongLock, items...)
 	f.WantPermanent(err)
 	if len(renewals) != 3 {
-		f.T.Fatalf("renewals %+v", renewals)
+		f.T.Fatalf("got renewals %+v", renewals)
 	}
 	for i, r := range renewals {
 		if r.Lost || r.Cancel.Requested || r.Err != nil || r.CancelErr == nil || r.Until.IsZero() {
-			f.T.Errorf("renewal %d: %+v", i, r)
+			f.T.Errorf("renewal %d: got %+v", i, r)
 		}
 	}
 	f.Advance(kit.PastLock)

@@ -16,7 +16,7 @@ func massCancel(f *kit.Fixture) {
 	e.Ack(recordTurn(e, cancels("select_loser", history.Range{First: 3, Last: 2 + losers})))
 	c := f.Cancels(e.Head.ExecutionID)
 	if len(c) != 1 || c.Of(2).Requested || !c.Of(3).Requested || !c.Of(2+losers).Requested || c.Of(3+losers).Requested {
-		f.T.Errorf("cancel record: %s", kit.Shorten(kit.Text(c)))
+		f.T.Errorf("cancel record: got %s", kit.Shorten(kit.Text(c)))
 	}
 	for _, op := range []kit.Operation{kit.Write, kit.Update, kit.Read, kit.Send, kit.Delete} {
 		few, many := callsToCancel(f, op, 1), callsToCancel(f, op, losers)
@@ -56,7 +56,7 @@ func massCancelFragmented(f *kit.Fixture) {
 	const step = 997 // odd, to check even and odd IDs; each check searches the ranges
 	for id := int64(1); id <= n; id += step {
 		if want := id >= 4 && id < n && id%2 == 0; c.Of(id).Requested != want {
-			f.T.Fatalf("activity %d: %v, want %v", id, c.Of(id).Requested, want)
+			f.T.Fatalf("activity %d: got %v, want %v", id, c.Of(id).Requested, want)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func anyCancels(f *kit.Fixture) {
 	}
 	for id := int64(1); id < 8100; id++ {
 		if got := c.Of(id).Reason; got != want[id] {
-			f.T.Errorf("activity %d: %q, want %q", id, got, want[id])
+			f.T.Errorf("activity %d: got %q, want %q", id, got, want[id])
 		}
 	}
 }

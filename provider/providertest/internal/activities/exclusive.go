@@ -28,7 +28,7 @@ func exclusiveKey(f *kit.Fixture) {
 		}
 	}
 	if len(came["a"]) != ofA || len(came["b"]) != 1 || !slices.IsSorted(came["a"]) {
-		f.T.Errorf("activities received by key: %v", came)
+		f.T.Errorf("activities received by key: got %v", came)
 	}
 }
 
@@ -55,7 +55,7 @@ func exclusiveAgain(f *kit.Fixture) {
 	records := f.Receive(queue)
 	items, _ := f.Provider.DecodeWorkItems(f.Ctx(), records)
 	if len(items) != 1 {
-		f.T.Fatalf("%d work items, want 1", len(items))
+		f.T.Fatalf("got %d work items, want 1", len(items))
 	}
 	f.Must(f.Provider.DeleteRecords(f.Ctx(), queue, records...))
 	copied, anew, next := items[0].WorkItem, items[0].WorkItem, items[0].WorkItem

@@ -17,20 +17,20 @@ import (
 // time, and each heartbeat is stored or rejected.
 func Pending() kit.Group {
 	return kit.Group{Name: "pending", Cases: []kit.Case{
-		{Name: "ATokenOpensWhatItWasSignedFor", Run: completionTokens},
-		{Name: "WhatIsNoTokenOpensNothing", Run: noCompletionTokens},
-		{Name: "TheFirstToKeepAnAttemptHasItsTime", Run: keptOnce},
-		{Name: "OneMessageAtATimeMovesAnAttemptOn", Run: keptOn},
-		{Name: "AHeadThatIsNoneKeepsNothing", Run: keptFenced},
-		{Name: "WhatIsDueIsReturnedWhereItIsPending", Run: duePending},
-		{Name: "TheNextAttemptIsNotPending", Run: pendingNoMore},
-		{Name: "AMessageThatEndedAnAttemptSendsTheNextAgain", Run: limitReportedAgain},
-		{Name: "AHeartbeatCountsUnlessTheAttemptHasEnded", Run: pendingBeats},
-		{Name: "AHeartbeatBesideTheEndIsNotForgotten", Run: beatBesideEnd},
-		{Name: "WhatAWorkerHandsOverIsKept", Run: handoverKept},
-		{Name: "AttemptsThatArePendingAreAMessageOfTheirOwn", Run: pendingBundled},
-		{Name: "AWorkItemIsReadFromItsSegment", Run: readWorkItem},
-		{Name: "TheGraceOfACancelledOneIsATimer", Run: graceOfPending},
+		{Name: "TokenDecodesToSignedContents", Run: completionTokens},
+		{Name: "InvalidTokenIsRejected", Run: noCompletionTokens},
+		{Name: "FirstWriteOfAnAttemptSetsItsTime", Run: firstWriteSetsTime},
+		{Name: "OneMessageAtATimeAdvancesAttempt", Run: laterMessageAdvances},
+		{Name: "UnknownHeadStoresNothing", Run: unknownHeadStoresNothing},
+		{Name: "DueAttemptIsReturnedIfPending", Run: duePending},
+		{Name: "NextAttemptIsNotPending", Run: pendingNoMore},
+		{Name: "RepeatedMessageSendsNextAttemptAgain", Run: limitReportedAgain},
+		{Name: "HeartbeatCountsUnlessAttemptHasEnded", Run: pendingHeartbeats},
+		{Name: "HeartbeatDuringEndIsStored", Run: heartbeatDuringEnd},
+		{Name: "PendingAttemptIsStored", Run: pendingAttemptStored},
+		{Name: "PendingAttemptsHaveSeparateMessage", Run: pendingBundled},
+		{Name: "WorkItemIsReadFromItsSegment", Run: readWorkItem},
+		{Name: "GracePeriodOfCancelledAttemptUsesTimer", Run: graceOfPending},
 	}}
 }
 
@@ -121,29 +121,29 @@ func noCompletionTokens(f *kit.Fixture) {
 	f.WantErrorIs(err, provider.ErrInvalidToken)
 	var of *provider.ForeignTokenError
 	if !errors.As(err, &of) || of.Hub != "another-hub" {
-		f.T.Errorf("error %v does not name the hub of the token", err)
+		f.T.Errorf("got error %v, want one that names the hub of the token", err)
 	}
 }
 
-func keptOnce(f *kit.Fixture) {
+func firstWriteSetsTime(f *kit.Fixture) {
 	e := held(f, "a")
 	due := f.StoredNow().Add(10 * time.Millisecond)
 	f.Must(e.keep(provider.ActivityRetry{}, "m-1", due))
 	first := e.retryOf()
 	if first.Attempt != 1 || first.Pending == nil || !first.NextCheckAt.Equal(due) || first.NextCheckID != "m-1" ||
 		first.Pending.Name != kit.Pack || first.Pending.HeartbeatMs != 5000 {
-		f.T.Fatalf("%+v", first)
+		f.T.Fatalf("got %+v", first)
 	}
 	f.WantErrorIs(e.keep(provider.ActivityRetry{}, "m-2", due.Add(time.Hour)), provider.ErrConflict)
 	f.WantEqual("stored by another process", e.retryOf(), first)
 	timers := f.DueTimers()
 	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 || !timers[0].FireAt.Equal(due) ||
 		timers[0].Segment != 1 {
-		f.T.Errorf("%+v", timers)
+		f.T.Errorf("got %+v", timers)
 	}
 }
 
-func keptOn(f *kit.Fixture) {
+func laterMessageAdvances(f *kit.Fixture) {
 	e := held(f, "a")
 	f.Must(e.keep(provider.ActivityRetry{}, "m-1", time.Time{}))
 	first := e.retryOf()
@@ -151,7 +151,7 @@ func keptOn(f *kit.Fixture) {
 	f.Must(e.keep(first, "m-3", next))
 	f.WantErrorIs(e.keep(first, "m-4", next), provider.ErrConflict) // first is stale
 	if r := e.retryOf(); !r.NextCheckAt.Equal(next) || r.NextCheckID != "m-3" {
-		f.T.Errorf("%+v", r)
+		f.T.Errorf("got %+v", r)
 	}
 	f.DueTimers()
 	sent := e.retryOf()
@@ -160,15 +160,15 @@ func keptOn(f *kit.Fixture) {
 		Sent: true,
 	}))
 	if again := f.DueTimers(); len(again) != 1 || !again[0].FireAt.Equal(next) {
-		f.T.Errorf("sent again: %+v", again)
+		f.T.Errorf("sent again: got %+v", again)
 	}
 	f.Must(e.keep(sent, "m-5", time.Time{}))
 	if r := e.retryOf(); !r.NextCheckAt.IsZero() || r.Pending == nil {
-		f.T.Errorf("without a limit: %+v", r)
+		f.T.Errorf("without a limit: got %+v", r)
 	}
 }
 
-func keptFenced(f *kit.Fixture) {
+func unknownHeadStoresNothing(f *kit.Fixture) {
 	e := held(f, "a")
 	behind := *e.Execution
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
@@ -186,7 +186,7 @@ func duePending(f *kit.Fixture) {
 	})
 	f.Must(err)
 	if len(done.Waiting) != 2 || done.Waiting[0].Pending != nil || done.Waiting[1].Pending == nil {
-		f.T.Errorf("%+v", done)
+		f.T.Errorf("got %+v", done)
 	}
 	wantAttempts(f)
 }
@@ -199,13 +199,13 @@ func pendingNoMore(f *kit.Fixture) {
 	wantAttempts(f, "3.2")
 	r := e.retryOf()
 	if r.Attempt != 2 || r.Pending != nil || !r.NextCheckAt.IsZero() {
-		f.T.Errorf("%+v", r)
+		f.T.Errorf("got %+v", r)
 	}
 	f.WantErrorIs(e.keep(provider.ActivityRetry{}, "m-2", f.StoredNow()), provider.ErrConflict)
 	second := provider.PendingAttemptUpdate{ActivityID: 3, Attempt: 2, Was: r, Pending: e.waiting(), NextCheckID: "m-3"}
 	f.Must(f.Provider.PutPendingAttempts(f.Ctx(), "a", e.Head, second))
 	if r = e.retryOf(); r.Pending == nil || r.Attempt != 2 || r.Error.Message != "r.1" || r.Run != "r.1" {
-		f.T.Errorf("%+v", r)
+		f.T.Errorf("got %+v", r)
 	}
 	wantVerdicts(e.Execution, retry(e.Execution, attempted(e.Execution, 3, 2, "r.2", 0)), provider.RetryExhausted)
 
@@ -256,14 +256,14 @@ func (e holding) beat(attempt int, at time.Time, details string) bool {
 }
 
 // endAttempt ends attempt 1 of activity #3.
-func (e holding) endAttempt(beatenAt time.Time) bool {
+func (e holding) endAttempt(heartbeatAt time.Time) bool {
 	e.F.T.Helper()
-	ended, err := e.F.Provider.TimeOutPending(e.F.Ctx(), e.Instance.ExecutionID, 3, 1, beatenAt)
+	ended, err := e.F.Provider.TimeOutPending(e.F.Ctx(), e.Instance.ExecutionID, 3, 1, heartbeatAt)
 	e.F.Must(err)
 	return ended
 }
 
-func pendingBeats(f *kit.Fixture) {
+func pendingHeartbeats(f *kit.Fixture) {
 	e := held(f, "a")
 	first := f.StoredNow()
 	f.WantEqual("first heartbeat recorded", e.beat(1, first, `{"page":1}`), true)
@@ -295,7 +295,7 @@ func pendingBeats(f *kit.Fixture) {
 	})
 }
 
-func beatBesideEnd(f *kit.Fixture) {
+func heartbeatDuringEnd(f *kit.Fixture) {
 	e := held(f, "a")
 	first := f.StoredNow()
 	e.beat(1, first, "")
@@ -311,7 +311,7 @@ func beatBesideEnd(f *kit.Fixture) {
 	f.WantEqual("later heartbeat of the first attempt recorded", failed.beat(1, first.Add(time.Hour), ""), false)
 }
 
-func handoverKept(f *kit.Fixture) {
+func pendingAttemptStored(f *kit.Fixture) {
 	e := held(f, "a")
 	p := e.waiting()
 	f.Must(f.Provider.PutActivityRecords(f.Ctx(), e.Instance.ExecutionID, provider.ActivityRecord{
@@ -324,7 +324,7 @@ func handoverKept(f *kit.Fixture) {
 	})
 	f.Must(err)
 	if taken.PreviousRecord.Pending == nil || taken.PreviousRecord.PendingAttempt != 2 {
-		f.T.Errorf("%+v", taken)
+		f.T.Errorf("got %+v", taken)
 	}
 }
 
@@ -382,11 +382,11 @@ func graceOfPending(f *kit.Fixture) {
 		ActivityID: 3, Attempt: 1, Pending: p, NextCheckID: "m-1",
 	}))
 	if timers := f.DueTimers(); len(timers) > 0 {
-		f.T.Fatalf("%+v", timers)
+		f.T.Fatalf("got %+v", timers)
 	}
 	e.Ack(cancelTurn(e.Execution, kit.TurnStarted(), cancelEvent(3)))
 	if timers := f.DueTimers(); len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 ||
 		!timers[0].WaitForCancellation {
-		f.T.Errorf("%+v", timers)
+		f.T.Errorf("got %+v", timers)
 	}
 }

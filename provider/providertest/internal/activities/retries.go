@@ -15,25 +15,25 @@ import (
 // advances it (R14).
 func Retries() kit.Group {
 	return kit.Group{Name: "retries", Cases: []kit.Case{
-		{Name: "AFailureLeadsToTheNextAttempt", Run: nextAttempt},
-		{Name: "OneOfTwoFailuresOfAnAttemptCounts", Run: oneOfTwoFailures},
-		{Name: "AFailureThatIsToldAgainSendsTheSameAttempt", Run: failureReportedAgain},
-		{Name: "TheLastFailureCountsIfItsAttemptIsCurrent", Run: lastFailure},
-		{Name: "AHeadThatIsNoneRetriesNothing", Run: retriesFenced},
+		{Name: "FailureCausesNextAttempt", Run: nextAttempt},
+		{Name: "OnlyOneFailureOfAnAttemptCounts", Run: oneOfTwoFailures},
+		{Name: "RepeatedFailureSendsTheSameAttempt", Run: failureReportedAgain},
+		{Name: "LastFailureCountsIfAttemptIsCurrent", Run: lastFailure},
+		{Name: "UnknownHeadRetriesNothing", Run: retriesFenced},
 		{Name: "NothingIsRetriedAfterADeletion", Run: retriesAfterDeletion},
-		{Name: "AnAttemptThatIsFarAwayIsATimer", Run: farAttempt, Needs: []kit.Capability{kit.VirtualTime}},
-		{Name: "WhatIsDueIsSentIfItIsCurrent", Run: dueAttempt},
-		{Name: "AnAttemptForAnUnknownQueueIsRefused", Run: refusedAttempt},
+		{Name: "DistantAttemptUsesTimer", Run: farAttempt, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "DueAttemptIsSentIfCurrent", Run: dueAttempt},
+		{Name: "AttemptForUnknownQueueIsRejected", Run: refusedAttempt},
 		{Name: "ManyActivitiesAreRetriedAtOnce", Run: manyRetries},
 		{
-			Name: "AnAttemptThatWasNotSentIsSentByTheNextTelling", Run: attemptNotSent,
+			Name: "UnsentAttemptIsSentByRepeatedFailure", Run: attemptNotSent,
 			Needs: []kit.Capability{kit.Faults},
 		},
 		{Name: "RetriesArePerExecutionAndInOrder", Run: retriesInOrder},
-		{Name: "FailedAttemptsAreAMessageOfTheirOwn", Run: attemptsBundled},
-		{Name: "SettledIsWhatHistorySays", Run: settledSince},
-		{Name: "NothingIsThereOfWhatIsDeleted", Run: settledOfDeleted},
-		{Name: "SettledIsReadStrongly", Run: settledStrongly, Needs: []kit.Capability{kit.StaleReads}},
+		{Name: "FailedAttemptsHaveSeparateMessage", Run: attemptsBundled},
+		{Name: "SettledActivitiesEqualHistory", Run: settledSince},
+		{Name: "DeletedInstanceHasNoRetries", Run: settledOfDeleted},
+		{Name: "SettledActivitiesAreReadConsistently", Run: settledStrongly, Needs: []kit.Capability{kit.StaleReads}},
 	}}
 }
 
@@ -91,11 +91,11 @@ func nextAttempt(f *kit.Fixture) {
 	o := attempted(e, 3, 1, "m.1", time.Millisecond)
 	done := retry(e, o)
 	if wantVerdicts(e, done, provider.RetryNext); !done.Verified || len(done.RejectedOutputs) > 0 {
-		f.T.Errorf("%+v", done)
+		f.T.Errorf("got %+v", done)
 	}
 	items := f.Work(kit.Queue)
 	if len(items) != 1 {
-		f.T.Fatalf("%d work items", len(items))
+		f.T.Fatalf("got %d work items", len(items))
 	}
 	w := unsigned(f, items[0].WorkItem)
 	f.WantEqual("work item", w, provider.WorkItem{
@@ -145,7 +145,7 @@ func failureReportedAgain(f *kit.Fixture) {
 	f.WantEqual("sent again", again, first)
 	for _, w := range f.Work(kit.Queue) { // the dispatch may omit items that have arrived
 		if w.Attempt != 2 || !w.NotBefore.Equal(first.At) {
-			f.T.Errorf("sent: %s", kit.Text(w))
+			f.T.Errorf("sent: got %s", kit.Text(w))
 		}
 	}
 }
@@ -175,7 +175,7 @@ func retriesFenced(f *kit.Fixture) {
 	}
 	wantAttempts(f)
 	if r, err := f.Provider.ReadRetry(f.Ctx(), e.Instance.ExecutionID, 3); err != nil || r.Attempt != 0 {
-		f.T.Errorf("%+v, %v", r, err)
+		f.T.Errorf("got %+v, error %v", r, err)
 	}
 }
 
@@ -189,7 +189,7 @@ func retriesAfterDeletion(f *kit.Fixture) {
 	_, err := f.Provider.RetryActivities(f.Ctx(), &r)
 	f.WantErrorIs(err, provider.ErrConflict)
 	for r, err := range f.Provider.ReadRetries(f.Ctx(), e.Instance.ExecutionID) {
-		f.T.Errorf("left: %+v, %v", r, err)
+		f.T.Errorf("left: got %+v, error %v", r, err)
 	}
 }
 
@@ -202,7 +202,7 @@ func farAttempt(f *kit.Fixture) {
 	timers := f.Timers()
 	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 2 || timers[0].Activity ||
 		timers[0].Segment != 1 || !timers[0].FireAt.Equal(*o.RetryAt) {
-		f.T.Errorf("timers %s", kit.Text(timers))
+		f.T.Errorf("got timers %s", kit.Text(timers))
 	}
 }
 
@@ -239,7 +239,7 @@ func refusedAttempt(f *kit.Fixture) {
 	done := retry(e, attempted(e, 3, 1, "m.1", time.Millisecond))
 	if wantVerdicts(e, done, provider.RetryNext); len(done.RejectedOutputs) != 1 ||
 		done.RejectedOutputs[0].EventID != 3 || !strings.Contains(done.RejectedOutputs[0].Failure.Message, "nowhere") {
-		f.T.Errorf("rejected outputs: %s", kit.Text(done.RejectedOutputs))
+		f.T.Errorf("rejected outputs: got %s", kit.Text(done.RejectedOutputs))
 	}
 	again := retry(e, attempted(e, 3, 1, "m.1", time.Millisecond))
 	f.WantEqual("rejected again", again.RejectedOutputs, done.RejectedOutputs)
@@ -258,10 +258,10 @@ func manyRetries(f *kit.Fixture) {
 	done := retry(e, failed...)
 	stale := slices.Index(done.Failed, provider.RetryStale)
 	if stale != 7 || slices.Contains(done.Failed[8:], provider.RetryStale) {
-		f.T.Errorf("verdicts %v", done.Failed)
+		f.T.Errorf("got verdicts %v", done.Failed)
 	}
 	if items := f.Work(kit.Queue); len(items) < n-2 || len(items) > n-1 { // the dispatch may omit one of the two
-		f.T.Errorf("%d work items sent", len(items))
+		f.T.Errorf("got %d work items sent", len(items))
 	}
 }
 
@@ -290,7 +290,7 @@ func retriesInOrder(f *kit.Fixture) {
 		f.Must(err)
 		ids = append(ids, r.ActivityID)
 		if r.Attempt != 2 || r.Error == nil {
-			f.T.Errorf("%+v", r)
+			f.T.Errorf("got %+v", r)
 		}
 	}
 	f.WantEqual("ids", ids, []int64{3, 5, 10, 14})
@@ -318,7 +318,7 @@ func attemptsBundled(f *kit.Fixture) {
 		got[m.Kind] += len(m.Outcomes)
 		for _, o := range m.Outcomes {
 			if (o.Run != "") != (m.Kind == provider.MessageActivityAttempts) || o.Run != "" && o.RetryAt == nil {
-				f.T.Errorf("%s: %s", m.Kind, kit.Text(o))
+				f.T.Errorf("%s: got %s", m.Kind, kit.Text(o))
 			}
 		}
 	}
@@ -351,10 +351,10 @@ func settledSince(f *kit.Fixture) {
 	ids, s := settled(1)
 	f.WantEqual("settled", ids, []int64{3, 5, 6, 7})
 	if s.Next != 5 || s.Ended || len(s.Cancelled) != 1 || s.Cancelled[0] != (history.Range{First: 6, Last: 7}) {
-		f.T.Errorf("%+v", s)
+		f.T.Errorf("got %+v", s)
 	}
 	if ids, s := settled(3); len(ids) != 2 || s.Next != 5 {
-		f.T.Errorf("settled from segment 3: %v, %+v", ids, s)
+		f.T.Errorf("settled from segment 3: got %v, %+v", ids, s)
 	}
 	// several parts
 	e.Commit(kit.Bulky(900<<10), history.Event{
@@ -364,11 +364,11 @@ func settledSince(f *kit.Fixture) {
 	ids, s = settled(5)
 	f.WantEqual("parked", ids, []int64{4})
 	if got, s := settled(s.Next); len(got) > 0 || s.Next != 6 || s.Ended {
-		f.T.Errorf("settled after the last page: %v, %+v", got, s)
+		f.T.Errorf("settled after the last page: got %v, %+v", got, s)
 	}
 	e.Commit(kit.Ended(`1`))
 	if _, s := settled(6); !s.Ended || s.Deleted || s.Next != 7 {
-		f.T.Errorf("settled of an ended execution: %+v", s)
+		f.T.Errorf("settled of an ended execution: got %+v", s)
 	}
 }
 
@@ -378,11 +378,11 @@ func settledOfDeleted(f *kit.Fixture) {
 	for _, from := range []int64{1, 2} {
 		if s, err := f.Provider.ReadSettled(f.Ctx(), e.Instance.ExecutionID, from); err != nil || !s.Ended ||
 			!s.Deleted {
-			f.T.Errorf("settled of a deleted instance from segment %d: %+v, %v", from, s, err)
+			f.T.Errorf("settled of a deleted instance from segment %d: got %+v, error %v", from, s, err)
 		}
 	}
 	if s, err := f.Provider.ReadSettled(f.Ctx(), "nobody's", 1); err != nil || s.Next != 1 || s.Ended {
-		f.T.Errorf("settled of an unknown execution: %+v, %v", s, err)
+		f.T.Errorf("settled of an unknown execution: got %+v, error %v", s, err)
 	}
 }
 
@@ -392,6 +392,6 @@ func settledStrongly(f *kit.Fixture) {
 	e.Commit(kit.Completed(3))
 	if s, err := f.Provider.ReadSettled(f.Ctx(), e.Instance.ExecutionID, 1); err != nil || len(s.IDs) != 1 ||
 		s.Next != 3 {
-		f.T.Errorf("%+v, %v", s, err)
+		f.T.Errorf("got %+v, error %v", s, err)
 	}
 }

@@ -13,16 +13,16 @@ import (
 // anymore (R23).
 func Waits() kit.Group {
 	return kit.Group{Name: "waits", Cases: []kit.Case{
-		{Name: "OneDeliveryAtATimeHasTheRun", Run: oneRun},
-		{Name: "ARunThatHasRunOutGoesOver", Run: runPassesToNextAttempt},
-		{Name: "ARunIsPutBackForWhoHadItBefore", Run: runPutBack},
-		{Name: "ARunThatWasGivenUpStaysSo", Run: runAbandoned},
-		{Name: "WhatARunHasComeToIsKeptForItsAttempt", Run: runEnded},
-		{Name: "WhoTakesARunSeesTheCancel", Run: runSeesCancel},
-		{Name: "ARunOfADeletedExecutionLeavesNothing", Run: runOfDeleted},
-		{Name: "TheTurnTellsTheEndOfWhatWaitsForItsNextAttempt", Run: turnReportsEnd},
-		{Name: "ACancelDoesNotSettleWhatIsWaitedFor", Run: cancelLeavesUnsettled},
-		{Name: "ARefusalSaysWhatMayHaveRun", Run: refusedAfterRuns},
+		{Name: "RunHasOneDeliveryAtATime", Run: oneRun},
+		{Name: "ExpiredRunIsTransferred", Run: runPassesToNextAttempt},
+		{Name: "RunIsReturnedToPreviousHolder", Run: runPutBack},
+		{Name: "AbandonedRunStaysAbandoned", Run: runAbandoned},
+		{Name: "OutcomeOfARunIsStoredForItsAttempt", Run: runEnded},
+		{Name: "NewRunObservesCancel", Run: runSeesCancel},
+		{Name: "RunOfDeletedExecutionWritesNothing", Run: runOfDeleted},
+		{Name: "TurnReportsOutcomeOfWaitingActivity", Run: turnReportsEnd},
+		{Name: "CancelDoesNotSettleAwaitedActivity", Run: cancelLeavesUnsettled},
+		{Name: "RejectedOutputReportsWhetherItMayHaveRun", Run: refusedAfterRuns},
 	}}
 }
 
@@ -80,7 +80,7 @@ func runPassesToNextAttempt(f *kit.Fixture) {
 	}))
 	taken := wantClaim(e, run(e, "three", 2, time.Hour), true, "one")
 	if taken.PreviousRecord.CancelOutcome != provider.OutcomeAbandoned || taken.PreviousRun.Attempt != 2 {
-		f.T.Errorf("%s", kit.Text(taken))
+		f.T.Errorf("got %s", kit.Text(taken))
 	}
 }
 
@@ -124,17 +124,17 @@ func runEnded(f *kit.Fixture) {
 	wantClaim(e, one, true, "")
 	o := provider.ActivityOutcome{ActivityID: 3, Attempt: 1, Result: history.Payload(`"x"`)}
 	if err := f.Provider.CompleteRun(f.Ctx(), late, &o); !errors.Is(err, provider.ErrLockLost) {
-		f.T.Errorf("completion of a run that another delivery holds: %v", err)
+		f.T.Errorf("completion of a run that another delivery holds: got error %v", err)
 	}
 	f.Must(f.Provider.CompleteRun(f.Ctx(), one, &o))
 	f.Must(f.Provider.CompleteRun(f.Ctx(), one, &o))
 	taken := wantClaim(e, late, false, "one")
 	f.WantEqual("kept", taken.Outcome, &o)
 	if taken := wantClaim(e, run(e, "next", 2, time.Hour), true, "one"); taken.Outcome != nil {
-		f.T.Errorf("outcome of an earlier attempt: %s", kit.Text(taken))
+		f.T.Errorf("outcome of an earlier attempt: got %s", kit.Text(taken))
 	}
 	if taken := wantClaim(e, run(e, "stale", 1, time.Hour), false, ""); taken.Outcome != nil {
-		f.T.Errorf("outcome of an earlier attempt: %s", kit.Text(taken))
+		f.T.Errorf("outcome of an earlier attempt: got %s", kit.Text(taken))
 	}
 }
 
@@ -146,7 +146,7 @@ func runSeesCancel(f *kit.Fixture) {
 	f.Must(err)
 	if taken := wantClaim(e, run(e, "one", 1, time.Hour), true, ""); !taken.Cancel.Requested ||
 		taken.Cancel.Reason != "requested" {
-		f.T.Errorf("%s", kit.Text(taken))
+		f.T.Errorf("got %s", kit.Text(taken))
 	}
 }
 
@@ -162,7 +162,7 @@ func runOfDeleted(f *kit.Fixture) {
 	e := awaited(f, "a")
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
 	if taken := wantClaim(e, run(e, "one", 1, time.Hour), true, ""); !taken.Cancel.Deleted {
-		f.T.Errorf("%s", kit.Text(taken))
+		f.T.Errorf("got %s", kit.Text(taken))
 	}
 	wantClaim(e, run(e, "two", 1, time.Hour), true, "") // the execution has no open work
 }
@@ -184,8 +184,8 @@ func turnReportsEnd(f *kit.Fixture) {
 		waits bool
 		told  int
 	}{
-		"waits": {time.Hour, true, 1}, "may have begun": {time.Millisecond, true, 0},
-		"nobody waits": {time.Hour, false, 0},
+		"waits": {time.Hour, true, 1}, "may have started": {time.Millisecond, true, 0},
+		"no waiting receiver": {time.Hour, false, 0},
 	} {
 		e := awaited(f, id)
 		wantVerdicts(e, retry(e, attempted(e, 3, 1, "m.1", c.after)), provider.RetryNext)
@@ -197,7 +197,7 @@ func turnReportsEnd(f *kit.Fixture) {
 		var ends []provider.ActivityOutcome
 		for _, m := range f.Messages() {
 			if m.InstanceID != id || m.Segment != e.Head.Segment {
-				f.T.Errorf("%s: %s", id, kit.Text(m.Message))
+				f.T.Errorf("%s: got %s", id, kit.Text(m.Message))
 			}
 			ends = append(ends, m.Outcomes...)
 		}
@@ -223,7 +223,7 @@ func cancelLeavesUnsettled(f *kit.Fixture) {
 	}))
 	f.Must(err)
 	if items := f.Work(kit.Queue); len(items) != 1 || !items[0].PossibleDuplicate || !items[0].WaitForCancellation {
-		f.T.Errorf("sent again: %s", kit.Text(items))
+		f.T.Errorf("sent again: got %s", kit.Text(items))
 	}
 }
 

@@ -13,31 +13,31 @@ import (
 // are deleted (R9, R14).
 func WorkItems() kit.Group {
 	return kit.Group{Name: "workitems", Cases: []kit.Case{
-		{Name: "AnActivityGoesToItsQueue", Run: routed},
-		{Name: "AWorkItemIsWhatWasScheduled", Run: workItemFields},
-		{Name: "AWorkItemIsOpenedByItsToken", Run: tokensOfWorkItems},
-		{Name: "WhatIsNoTokenOpensNothing", Run: noTokens},
-		{Name: "AnActivityThatMustEndHasATimer", Run: limitedActivity},
-		{Name: "AnUnknownQueueIsARefusedOutput", Run: unknownQueue},
-		{Name: "OfAnExclusiveKeyOneBatchIsUnderWay", Run: exclusiveKey},
-		{Name: "WhatIsNeededOnceMoreOfAnExclusiveKeyIsDelivered", Run: exclusiveAgain},
-		{Name: "AnExclusiveKeyWithoutItsQueueIsARefusedOutput", Run: exclusiveRefused},
-		{Name: "AnInputThatNoMessageHoldsIsARefusedOutput", Run: oversizedInput},
-		{Name: "OutcomesOfAnExecutionAreOneMessage", Run: bundled},
-		{Name: "ARecordThatIsLeftIsNotDeleted", Run: left, Needs: []kit.Capability{kit.Polling}},
-		{Name: "LargeResultsAreBundledAsFarAsTheyFit", Run: func(f *kit.Fixture) { bundledAsFit(f, largeResult) }},
-		{Name: "LargeFailuresAreBundledAsFarAsTheyFit", Run: func(f *kit.Fixture) { bundledAsFit(f, largeFailure) }},
+		{Name: "ActivityIsSentToItsQueue", Run: routed},
+		{Name: "WorkItemIsReadAsScheduled", Run: workItemFields},
+		{Name: "WorkItemTokenIsValid", Run: tokensOfWorkItems},
+		{Name: "InvalidTokenIsRejected", Run: noTokens},
+		{Name: "ActivityWithDeadlineHasTimer", Run: limitedActivity},
+		{Name: "UnknownQueueIsRejectedOutput", Run: unknownQueue},
+		{Name: "ExclusiveKeyHasOneBatchInFlight", Run: exclusiveKey},
+		{Name: "ResentItemOfExclusiveKeyIsDelivered", Run: exclusiveAgain},
+		{Name: "ExclusiveKeyWithoutQueueIsRejectedOutput", Run: exclusiveRefused},
+		{Name: "TooLargeInputIsRejectedOutput", Run: oversizedInput},
+		{Name: "OutcomesOfAnExecutionShareAMessage", Run: bundled},
+		{Name: "UnacknowledgedRecordIsNotDeleted", Run: left, Needs: []kit.Capability{kit.Polling}},
+		{Name: "LargeResultsShareMessagesUpToTheLimit", Run: func(f *kit.Fixture) { bundledAsFit(f, largeResult) }},
+		{Name: "LargeFailuresShareMessagesUpToTheLimit", Run: func(f *kit.Fixture) { bundledAsFit(f, largeFailure) }},
 		{
-			Name: "ResultsThatGrowWhenEncodedAreBundledAsFarAsTheyFit",
+			Name: "EncodedResultsShareMessagesUpToTheLimit",
 			Run:  func(f *kit.Fixture) { bundledAsFit(f, growingResult) },
 		},
-		{Name: "AcknowledgedRecordsAreGone", Run: acknowledged, Visibility: 2 * time.Second},
-		{Name: "WithoutOutcomeNothingIsSent", Run: withoutOutcome},
+		{Name: "AcknowledgedRecordsAreDeleted", Run: acknowledged, Visibility: 2 * time.Second},
+		{Name: "NothingIsSentWithoutOutcome", Run: withoutOutcome},
 		{
-			Name: "WhenTheSendFailsTheRecordsStay", Run: unsentOutcome, Needs: []kit.Capability{kit.Faults},
+			Name: "FailedSendDeletesNoRecords", Run: unsentOutcome, Needs: []kit.Capability{kit.Faults},
 			Visibility: 2 * time.Second,
 		},
-		{Name: "WhenTheDeleteFailsTheOutcomeIsSent", Run: undeletedRecords, Needs: []kit.Capability{kit.Faults}},
+		{Name: "FailedDeleteStillSendsOutcome", Run: undeletedRecords, Needs: []kit.Capability{kit.Faults}},
 		{Name: "RoundTripThroughAbandon", Run: abandonedWork},
 	}}
 }
@@ -61,7 +61,7 @@ func workItemFields(f *kit.Fixture) {
 	e.Commit(scheduled)
 	items := f.Work(kit.OtherQueue)
 	if len(items) != 1 {
-		f.T.Fatalf("%d work items, want 1", len(items))
+		f.T.Fatalf("got %d work items, want 1", len(items))
 	}
 	f.WantEqual("work item", unsigned(f, items[0].WorkItem), provider.WorkItem{
 		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 2, ActivityID: 3,
@@ -91,7 +91,7 @@ func tokensOfWorkItems(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.OtherQueue), kit.Activity(kit.Queue))
 	items := append(f.Work(kit.Queue), f.Work(kit.OtherQueue)...)
 	if len(items) != 3 {
-		f.T.Fatalf("%d work items, want 3", len(items))
+		f.T.Fatalf("got %d work items, want 3", len(items))
 	}
 	tokens := map[string]bool{}
 	for i := range items {
@@ -105,7 +105,7 @@ func tokensOfWorkItems(f *kit.Fixture) {
 		f.Must(f.Provider.PutWorkItems(f.Ctx(), anew))
 		sent := f.Work(kit.Queue)
 		if len(sent) != 1 {
-			f.T.Fatalf("%d work items, want the one that was sent again", len(sent))
+			f.T.Fatalf("got %d work items, want the resent one", len(sent))
 		}
 		unsigned(f, sent[0].WorkItem)
 	}
@@ -144,7 +144,7 @@ func limitedActivity(f *kit.Fixture) {
 	by := t.Events[1].Time.Add(500 * time.Millisecond)
 	items := f.Work(kit.Queue)
 	if len(items) != 1 {
-		f.T.Fatalf("%d work items, want 1", len(items))
+		f.T.Fatalf("got %d work items, want 1", len(items))
 	}
 	f.WantEqual("work item", unsigned(f, items[0].WorkItem), provider.WorkItem{
 		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 1, ActivityID: 3,
@@ -155,7 +155,7 @@ func limitedActivity(f *kit.Fixture) {
 	f.Advance(2 * time.Second)
 	timers := f.Timers()
 	if len(timers) != 1 {
-		f.T.Fatalf("%d timers, want 1", len(timers))
+		f.T.Fatalf("got %d timers, want 1", len(timers))
 	}
 	f.WantEqual("timer", timers[0].Timer, provider.Timer{
 		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 1, TimerID: 3,
@@ -168,7 +168,8 @@ func wantRefused(f *kit.Fixture, refused []provider.OutputFailure) {
 	f.T.Helper()
 	if len(refused) != 1 || refused[0].EventID != 3 || !refused[0].Failure.NonRetryable ||
 		refused[0].Failure.Type == "" || refused[0].Failure.Message == "" {
-		f.T.Errorf("rejected outputs %s, want the output of event 3 with its reason", kit.Shorten(kit.Text(refused)))
+		f.T.Errorf("got rejected outputs %s, want the output of event 3 with its reason",
+			kit.Shorten(kit.Text(refused)))
 	}
 }
 
@@ -223,11 +224,11 @@ func bundled(f *kit.Fixture) {
 		got[m.InstanceID] = append(got[m.InstanceID], m.Message)
 	}
 	if len(got["a"]) != 1 || len(got["b"]) != 1 || len(got["a"][0].Outcomes) != 3 || len(got["b"][0].Outcomes) != 1 {
-		f.T.Fatalf("messages %s", kit.Text(got))
+		f.T.Fatalf("got messages %s", kit.Text(got))
 	}
 	if m := got["a"][0]; m.Segment != 2 || m.ExecutionID != a.Instance.ExecutionID ||
 		m.Kind != provider.MessageActivityOutcomes {
-		f.T.Errorf("message %s, want one of the latest segment", kit.Text(m))
+		f.T.Errorf("got message %s, want one of the latest segment", kit.Text(m))
 	}
 }
 
@@ -238,7 +239,7 @@ func left(f *kit.Fixture) {
 	all[1].KeepRecord = true
 	f.Acknowledge(kit.Queue, all)
 	if ms := f.Messages(); len(ms) != 1 || len(ms[0].Outcomes) != 2 {
-		f.T.Errorf("messages %s, want one of two outcomes", kit.Text(ms))
+		f.T.Errorf("got messages %s, want one of two outcomes", kit.Text(ms))
 	}
 	f.Must(f.Provider.AbandonRecords(f.Ctx(), kit.Queue, 0, all[1].Record))
 	if again := f.Fetch(kit.Queue, 1); len(again) != 1 || again[0].ID != all[1].Record.ID {
@@ -251,7 +252,7 @@ func bundledAsFit(f *kit.Fixture, outcome func(int) provider.ActivityOutcome) {
 	f.StartWithoutWake("a").Commit(kit.Repeat(n, kit.Activity(kit.Queue))...)
 	items := f.Locked(kit.Queue)
 	if len(items) != n {
-		f.T.Fatalf("%d work items, want %d", len(items), n)
+		f.T.Fatalf("got %d work items, want %d", len(items), n)
 	}
 	all := kit.Done(items, outcome)
 	f.Acknowledge(kit.Queue, all)
@@ -268,7 +269,7 @@ func bundledAsFit(f *kit.Fixture, outcome func(int) provider.ActivityOutcome) {
 	}
 	f.WantEqual("outcomes", got, want)
 	if len(ms) >= n {
-		f.T.Errorf("%d messages of %d outcomes", len(ms), n)
+		f.T.Errorf("got %d messages of %d outcomes", len(ms), n)
 	}
 }
 
@@ -277,10 +278,10 @@ func acknowledged(f *kit.Fixture) {
 	f.Acknowledge(kit.Queue, kit.Done(f.Locked(kit.Queue), kit.SmallResult))
 	f.Advance(3 * time.Second)
 	if again := f.Locked(kit.Queue); len(again) > 0 {
-		f.T.Errorf("redelivered work items: %s", kit.Text(again))
+		f.T.Errorf("redelivered work items: got %s", kit.Text(again))
 	}
 	if ms := f.Messages(); len(ms) != 1 || len(ms[0].Outcomes) != 3 {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 }
 
@@ -291,7 +292,7 @@ func withoutOutcome(f *kit.Fixture) {
 	f.Acknowledge(kit.Queue, all)
 	if ms := f.Messages(); len(ms) != 1 || len(ms[0].Outcomes) != 1 ||
 		ms[0].Outcomes[0].ActivityID != all[1].ActivityID {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 	f.WantNothingSent()
 }
@@ -315,7 +316,7 @@ func undeletedRecords(f *kit.Fixture) {
 	f.Fail(kit.Fault{Operation: kit.Delete, Failure: kit.Rejected, Times: 1})
 	f.Acknowledge(kit.Queue, all) // the outcome is in the inbox, and a redelivery of the record sends the same outcome
 	if ms := f.Messages(); len(ms) != 1 {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 }
 
@@ -325,11 +326,11 @@ func abandonedWork(f *kit.Fixture) {
 	f.Must(f.Provider.AbandonRecords(f.Ctx(), kit.OtherQueue, 0, first[0].Record))
 	again := f.Locked(kit.OtherQueue)
 	if len(again) != 1 {
-		f.T.Fatalf("%d work items, want 1", len(again))
+		f.T.Fatalf("got %d work items, want 1", len(again))
 	}
 	f.WantEqual("work item", again[0].WorkItem, first[0].WorkItem)
 	f.Acknowledge(kit.OtherQueue, kit.Done(again, kit.SmallResult))
 	if ms := f.Messages(); len(ms) != 1 {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 }

@@ -16,40 +16,40 @@ import (
 func Deletion() kit.Group {
 	faults, corrupt := []kit.Capability{kit.Faults}, []kit.Capability{kit.Corruption}
 	return kit.Group{Name: "deletion", Cases: []kit.Case{
-		{Name: "OnlyWhatIsOverUnlessForced", Run: onlyEnded},
-		{Name: "NothingIsLeftToRead", Run: nothingLeft},
-		{Name: "NobodyIsNotFound", Run: deleteMissingInstance},
-		{Name: "ALateAckCannotUndoIt", Run: lateAck},
-		{Name: "ALateAckOfAnEarlierExecutionCannot", Run: lateAckAcross},
-		{Name: "ALateStatusCannotUndoIt", Run: lateEnd, Needs: faults},
-		{Name: "ItsChildrenAreCancelled", Run: deletedParent},
-		{Name: "ItsParentIsTold", Run: deletedChild},
-		{Name: "ItsParentIsToldHowItHadEnded", Run: answerLost, Needs: faults},
-		{Name: "WhatOutlivesItIsSent", Run: outlivesDeletion, Needs: faults},
-		{Name: "WhatOutlivesAnEarlierExecutionIsSent", Run: outlivesAcross, Needs: faults},
-		{Name: "WhatWasSentLongAgoIsNotSentAgain", Run: longAgo, Needs: []kit.Capability{kit.VirtualTime}},
-		{Name: "AllExecutionsGo", Run: chainDeleted},
-		{Name: "ALargeOneGoes", Run: largeDeleted, Long: true},
-		{Name: "ADamagedOneGoes", Run: damagedDeleted, Long: true, Needs: corrupt},
+		{Name: "RunningInstanceNeedsForce", Run: onlyEnded},
+		{Name: "NothingRemainsReadable", Run: nothingLeft},
+		{Name: "UnknownInstanceIsNotFound", Run: deleteMissingInstance},
+		{Name: "LateCommitDoesNotRestoreInstance", Run: lateAck},
+		{Name: "LateCommitOfEarlierExecutionDoesNotRestoreInstance", Run: lateAckAcross},
+		{Name: "LateStatusDoesNotRestoreInstance", Run: lateEnd, Needs: faults},
+		{Name: "ChildrenAreCancelled", Run: deletedParent},
+		{Name: "ParentReceivesOutcome", Run: deletedChild},
+		{Name: "ParentReceivesOriginalOutcome", Run: answerLost, Needs: faults},
+		{Name: "OutlivingOutputsAreSent", Run: sendsOutlivingOutputs, Needs: faults},
+		{Name: "OutputsOfEarlierExecutionAreSent", Run: sendsOutlivingOutputsAcross, Needs: faults},
+		{Name: "OldOutputsAreNotSentAgain", Run: longAgo, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "AllExecutionsAreDeleted", Run: chainDeleted},
+		{Name: "LargeInstanceIsDeleted", Run: largeDeleted, Long: true},
+		{Name: "DamagedInstanceIsDeleted", Run: damagedDeleted, Long: true, Needs: corrupt},
 		{
-			Name: "ADamagedOneThatIsOverIsNotEndedAgain", Run: damagedEnded,
+			Name: "EndedDamagedInstanceIsNotEndedAgain", Run: damagedEnded,
 			Needs: []kit.Capability{kit.Corruption, kit.Faults},
 		},
 		{
-			Name: "ADamagedEndIsNotSaidAnew", Run: damagedEndDeleted,
+			Name: "DamagedEndIsNotReportedAgain", Run: damagedEndDeleted,
 			Needs: []kit.Capability{kit.Corruption, kit.VirtualTime},
 		},
-		{Name: "WhatADamagedOneConsumedIsKnown", Run: damagedWatermark, Needs: corrupt},
-		{Name: "ItGoesOnWhereItStopped", Run: resumesDeletion, Long: true, Needs: faults},
-		{Name: "ALostResponseIsSuccess", Run: lostDeletion, Needs: faults},
-		{Name: "MeanwhileTheIDIsInUse", Run: deletingInstance, Needs: faults},
-		{Name: "AStartOfItsOwnIsNotAnsweredTwice", Run: ownStartMeanwhile, Needs: faults},
-		{Name: "ACancelMeanwhileIsAnswered", Run: cancelMeanwhile, Needs: faults},
-		{Name: "OneThatStaysIsFound", Run: staysDeleting, Needs: []kit.Capability{kit.Faults, kit.VirtualTime}},
-		{Name: "TheIDIsFreeAfterwards", Run: idIsFree},
-		{Name: "AStartThatWasRefusedStaysRefused", Run: refusedStaysRefused},
-		{Name: "AnEventOfTheLastLifeIsNotForTheNext", Run: lastIncarnation},
-		{Name: "ManyAtOnceDeleteItOnce", Run: deletedByMany},
+		{Name: "ConsumedMessagesOfDamagedInstanceAreKnown", Run: damagedWatermark, Needs: corrupt},
+		{Name: "DeletionContinuesWhereItStopped", Run: resumesDeletion, Long: true, Needs: faults},
+		{Name: "LostResponseIsSuccess", Run: lostDeletion, Needs: faults},
+		{Name: "IDIsInUseDuringDeletion", Run: deletingInstance, Needs: faults},
+		{Name: "OwnStartReceivesOneResponse", Run: ownStartMeanwhile, Needs: faults},
+		{Name: "CancelDuringDeletionReceivesResponse", Run: cancelMeanwhile, Needs: faults},
+		{Name: "UnfinishedDeletionIsFound", Run: staysDeleting, Needs: []kit.Capability{kit.Faults, kit.VirtualTime}},
+		{Name: "IDIsFreeAfterDeletion", Run: idIsFree},
+		{Name: "RejectedStartStaysRejected", Run: refusedStaysRefused},
+		{Name: "EventOfPreviousIncarnationIsDropped", Run: lastIncarnation},
+		{Name: "ConcurrentDeletionsDeleteOnce", Run: deletedByMany},
 	}}
 }
 
@@ -59,7 +59,7 @@ func wantGone(f *kit.Fixture, id string, executions ...string) {
 	wantNone := func(what string, err error) {
 		f.T.Helper()
 		if !errors.Is(err, provider.ErrNotFound) {
-			f.T.Errorf("%s: error %v, want %v", what, err, provider.ErrNotFound)
+			f.T.Errorf("%s: got error %v, want %v", what, err, provider.ErrNotFound)
 		}
 	}
 	wantNone("ReadInstance", kit.ErrOf(f.Provider.ReadInstance(f.Ctx(), id)))
@@ -190,7 +190,7 @@ func deletedParent(f *kit.Fixture) {
 	f.DeleteInstance("p")
 	ms := f.Messages()
 	if len(ms) != 1 {
-		f.T.Fatalf("%d messages, want the cancel of the child: %s", len(ms), kit.Text(ms))
+		f.T.Fatalf("got %d messages, want the cancel of the child: %s", len(ms), kit.Text(ms))
 	}
 	f.WantEqual("cancel", ms[0].Message, provider.Message{
 		V: provider.WireVersion, Kind: provider.MessageCancel, InstanceID: "c",
@@ -250,8 +250,9 @@ func answerLost(f *kit.Fixture) {
 	wantGone(f, "c", e.Instance.ExecutionID)
 }
 
-// outlivesDeletion checks a process that died after a commit and before it sent the outputs that outlive the instance.
-func outlivesDeletion(f *kit.Fixture) {
+// sendsOutlivingOutputs checks a process that crashed after a commit and before it sent the outputs that outlive the
+// instance.
+func sendsOutlivingOutputs(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Turn(kit.TurnStarted(), kit.Detached("b"))); err == nil {
@@ -264,7 +265,7 @@ func outlivesDeletion(f *kit.Fixture) {
 	f.WantNothingSent()
 }
 
-func outlivesAcross(f *kit.Fixture) {
+func sendsOutlivingOutputsAcross(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(),

@@ -35,14 +35,14 @@ func damagedDeleted(f *kit.Fixture) {
 		}
 	}
 	if n := len(f.Drain(kit.OtherQueue)); n > 0 {
-		f.T.Errorf("%d work items of turns after the deletion, want none", n)
+		f.T.Errorf("got %d work items of turns after the deletion, want none", n)
 	}
 }
 
 // damagedEnded deletes an instance whose terminal event can be read, but not the events before it. The status shows
 // that the outcome was not sent to the parent. The parent receives the child's outcome.
 func damagedEnded(f *kit.Fixture) {
-	for id, told := range map[string]bool{"told": true, "not told": false} {
+	for id, told := range map[string]bool{"sent": true, "not sent": false} {
 		m := kit.StartMessageOf(id, "s1")
 		m.Parent.ExecutionID = "parent of " + id
 		e := f.Create(m)
@@ -71,7 +71,7 @@ func damagedEndDeleted(f *kit.Fixture) {
 	f.Advance(6 * time.Minute) // otherwise a queue drops the next response as a duplicate
 	f.DeleteInstance("c")
 	if ms := f.Messages(); len(ms) > 0 {
-		f.T.Errorf("messages to the parent: %s", kit.Text(ms))
+		f.T.Errorf("messages to the parent: got %s", kit.Text(ms))
 	}
 	wantGone(f, "c", e.Instance.ExecutionID)
 }

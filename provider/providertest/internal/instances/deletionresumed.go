@@ -112,16 +112,16 @@ func lostDeletion(f *kit.Fixture) {
 // deletingInstance checks an instance whose deletion has started and is not complete.
 func deletingInstance(f *kit.Fixture) {
 	for name, fault := range map[string]kit.Fault{
-		"before its end is sent":      {Operation: kit.Send, Failure: kit.Rejected, Times: 1},
-		"before it is erased":         {Operation: kit.Update, Failure: kit.Rejected, Times: 1},
-		"when its start is erased":    {Operation: kit.Write, Failure: kit.Rejected, Times: 1, After: 2},
-		"before the execution before": {Operation: kit.Update, Failure: kit.Rejected, Times: 1, After: 1},
+		"before the outcome is sent":   {Operation: kit.Send, Failure: kit.Rejected, Times: 1},
+		"before the history is erased": {Operation: kit.Update, Failure: kit.Rejected, Times: 1},
+		"while the start is erased":    {Operation: kit.Write, Failure: kit.Rejected, Times: 1, After: 2},
+		"before the execution before":  {Operation: kit.Update, Failure: kit.Rejected, Times: 1, After: 1},
 	} {
 		family(f, name)
 		stopDeletion(f, name, fault)
 		f.WantStatus(name, provider.StatusDeleting)
 		if in := f.Instance(name); !in.Status.Terminal() || in.Name != kit.Refund {
-			f.T.Errorf("%s: instance %s", name, kit.Text(in))
+			f.T.Errorf("%s: got instance %s", name, kit.Text(in))
 		}
 		if ids := f.List(provider.ListQuery{Status: provider.StatusDeleting}); !slices.Equal(ids, []string{name}) {
 			f.T.Errorf("%s: listed as deleting are %q", name, ids)
@@ -148,13 +148,13 @@ func ownStartMeanwhile(f *kit.Fixture) {
 	stopDeletion(f, "c", kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 	f.Must(f.Provider.RejectStart(f.Ctx(), kit.StartMessageOf("c", "s1")))
 	if ms := f.Messages(); len(ms) > 0 {
-		f.T.Errorf("messages to the parent: %s", kit.Text(ms))
+		f.T.Errorf("messages to the parent: got %s", kit.Text(ms))
 	}
 	other := kit.StartMessageOf("c", "s2")
 	other.Parent.EventID = 6
 	f.Must(f.Provider.RejectStart(f.Ctx(), other))
 	if ms := f.Messages(); len(ms) != 1 || ms[0].Error == nil || ms[0].Error.Type != history.TypeAlreadyExists {
-		f.T.Errorf("messages to the parent: %s", kit.Text(ms))
+		f.T.Errorf("messages to the parent: got %s", kit.Text(ms))
 	}
 	f.DeleteInstance("c")
 	wantParentNotified(f, kit.StartMessageOf("c", "s1"), "", wasDeleted())
@@ -172,7 +172,7 @@ func cancelMeanwhile(f *kit.Fixture) {
 	m.Kind, m.Reason = provider.MessageCancel, "requested"
 	f.Must(f.Provider.RejectCancel(f.Ctx(), m))
 	if ms := f.Messages(); len(ms) != 1 || ms[0].Error == nil || ms[0].Error.Type != history.TypeCancelled {
-		f.T.Errorf("messages to the parent: %s", kit.Text(ms))
+		f.T.Errorf("messages to the parent: got %s", kit.Text(ms))
 	}
 	f.WantStatus("c", provider.StatusDeleting)
 	f.DeleteInstance("c")
@@ -188,7 +188,7 @@ func staysDeleting(f *kit.Fixture) {
 			f.Must(err)
 			for _, in := range some {
 				if ids = append(ids, in.InstanceID); in.Status != provider.StatusDeleting {
-					f.T.Errorf("instance in the list of deletions: %s", kit.Text(in))
+					f.T.Errorf("instance in the list of deletions: got %s", kit.Text(in))
 				}
 			}
 		}
@@ -197,24 +197,24 @@ func staysDeleting(f *kit.Fixture) {
 	stopDeletion(f, "a", kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 	f.Advance(time.Minute)
 	if ids := deleting(); len(ids) > 0 {
-		f.T.Errorf("deletions after a minute: %q", ids)
+		f.T.Errorf("deletions after a minute: got %q", ids)
 	}
 	f.Advance(90 * time.Second)
 	if ids := deleting(); !slices.Equal(ids, []string{"a"}) {
-		f.T.Errorf("deletions after 2.5 minutes: %q", ids)
+		f.T.Errorf("deletions after 2.5 minutes: got %q", ids)
 	}
 	// the deletion makes progress
 	stopDeletion(f, "a", kit.Fault{Operation: kit.Update, Failure: kit.Rejected, Times: 1, After: 1})
 	if ids := deleting(); len(ids) > 0 {
-		f.T.Errorf("deletions after progress: %q", ids)
+		f.T.Errorf("deletions after progress: got %q", ids)
 	}
 	f.Advance(3 * time.Minute)
 	if ids := deleting(); !slices.Equal(ids, []string{"a"}) {
-		f.T.Errorf("deletions at the end: %q", ids)
+		f.T.Errorf("deletions at the end: got %q", ids)
 	}
 	f.DeleteInstance("a")
 	if ids := deleting(); len(ids) > 0 {
-		f.T.Errorf("deletions after the instance is removed: %q", ids)
+		f.T.Errorf("deletions after the instance is removed: got %q", ids)
 	}
 }
 
@@ -230,7 +230,7 @@ func idIsFree(f *kit.Fixture) {
 	in, err := f.Provider.StartOrchestration(f.Ctx(), s)
 	f.Must(err)
 	if in.ExecutionID == old.Instance.ExecutionID || in.Status != provider.StatusPending {
-		f.T.Errorf("started instance: %s", kit.Text(in))
+		f.T.Errorf("started instance: got %s", kit.Text(in))
 	}
 	next := &kit.Execution{F: f, Instance: in, Head: provider.Head{ExecutionID: in.ExecutionID}, Next: 2}
 	t := next.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
@@ -244,7 +244,7 @@ func idIsFree(f *kit.Fixture) {
 	s.StartID = "another"
 	if _, err = f.Provider.StartOrchestration(f.Ctx(), s); !errors.Is(err, provider.ErrAlreadyExists) ||
 		errors.Is(err, provider.ErrPurged) {
-		f.T.Errorf("deletion of an unknown start: %v", err)
+		f.T.Errorf("deletion of an unknown start: got error %v", err)
 	}
 	f.DeleteInstance("a") // and again
 	for _, id := range []string{"start of a", "the next"} {

@@ -15,23 +15,24 @@ import (
 // Management tests lists of instances.
 func Management() kit.Group {
 	return kit.Group{Name: "management", Cases: []kit.Case{
-		{Name: "ListOfNone", Run: listOfNone},
+		{Name: "EmptyList", Run: listOfNone},
 		{Name: "ListsAreNewestFirst", Run: newestFirst},
 		{Name: "PagingOver1050Instances", Run: pagingOverMany, Long: true},
 		{Name: "FilterByStatus", Run: filterByStatus},
 		{Name: "FilterByName", Run: filterByName},
 		{Name: "FilterByStartedAfter", Run: filterByTime},
-		{Name: "FiltersAreExactAtTheirEdges", Run: listFilters},
-		{Name: "FiltersGoTogetherWithPaging", Run: filtersAndPaging},
-		{Name: "ACursorOfAnotherFilterIsRefused", Run: foreignCursor},
-		{Name: "WhatIsNoCursorIsRefused", Run: noCursor},
-		{Name: "LimitsAreBounded", Run: limits},
-		{Name: "NewInstancesDoNotMoveThePages", Run: startsWhilePaging},
+		{Name: "FiltersAreExactAtTheirLimits", Run: listFilters},
+		{Name: "FiltersApplyToPages", Run: filtersAndPaging},
+		{Name: "CursorOfAnotherFilterIsRejected", Run: foreignCursor},
+		{Name: "InvalidCursorIsRejected", Run: noCursor},
+		{Name: "LimitsAreChecked", Run: limits},
+		{Name: "NewInstancesDoNotShiftPages", Run: startsWhilePaging},
 		{Name: "PendingInstances", Run: pendingInstances},
-		{Name: "ARequestFromOutsideIsNoted", Run: interruptionsNoted},
+		{Name: "ClientRequestIsRecorded", Run: interruptionsNoted},
 		{
-			Name: "WhatNeedsAttentionIsCounted", Run: attentionCounted, Optional: provider.CapabilityMonitoring,
-			Needs: []kit.Capability{kit.VirtualTime, kit.Faults},
+			Name: "InstancesThatNeedAttentionAreCounted", Run: attentionCounted,
+			Optional: provider.CapabilityMonitoring,
+			Needs:    []kit.Capability{kit.VirtualTime, kit.Faults},
 		},
 	}}
 }
@@ -102,7 +103,7 @@ func pagingOverMany(f *kit.Fixture) {
 	page, err := f.Provider.ListInstances(f.Ctx(), provider.ListQuery{})
 	f.Must(err)
 	if len(page.Instances) != 100 {
-		f.T.Errorf("%d instances without a limit, want 100", len(page.Instances))
+		f.T.Errorf("got %d instances without a limit, want 100", len(page.Instances))
 	}
 }
 
@@ -156,7 +157,7 @@ func filtersAndPaging(f *kit.Fixture) {
 	all := provider.ListQuery{Status: provider.StatusCompleted, Name: kit.Order, StartedAfter: f.Now().Add(-time.Hour)}
 	want := f.List(all)
 	if len(want) != 20 {
-		f.T.Errorf("%d instances, want 20", len(want))
+		f.T.Errorf("got %d instances, want 20", len(want))
 	}
 	for _, limit := range []int{1, 3, 7, 20} {
 		all.Limit = limit
@@ -167,7 +168,7 @@ func filtersAndPaging(f *kit.Fixture) {
 func wantFieldError(f *kit.Fixture, what, field string, err error) {
 	f.T.Helper()
 	if e, ok := errors.AsType[*provider.FieldError](err); !ok || e.Field != field {
-		f.T.Errorf("%s: error %v, want a FieldError of %q", what, err, field)
+		f.T.Errorf("%s: got error %v, want a FieldError of %q", what, err, field)
 	}
 }
 
@@ -177,18 +178,18 @@ func foreignCursor(f *kit.Fixture) {
 	page, err := f.Provider.ListInstances(f.Ctx(), q)
 	f.Must(err)
 	for name, other := range map[string]provider.ListQuery{
-		"no filter": {}, "another name": {Name: kit.Refund}, "one more status": {
+		"no filter": {}, "another name": {Name: kit.Refund}, "additional status": {
 			Name:   kit.Order,
 			Status: provider.StatusPending,
 		},
-		"one more time": {Name: kit.Order, StartedAfter: f.Now().Add(-time.Hour)}, "one more end time": {
+		"additional start time": {Name: kit.Order, StartedAfter: f.Now().Add(-time.Hour)}, "additional end time": {
 			Name:          kit.Order,
 			StartedBefore: f.Now().Add(time.Hour),
 		},
-		"one more version": {Name: kit.Order, Version: kit.V1}, "one more parent": {
+		"additional version": {Name: kit.Order, Version: kit.V1}, "additional parent": {
 			Name:   kit.Order,
 			Parent: "p",
-		}, "one more tag": {Name: kit.Order, Tags: map[string]string{"k": "v"}},
+		}, "additional tag": {Name: kit.Order, Tags: map[string]string{"k": "v"}},
 	} {
 		other.Cursor = page.NextCursor
 		_, err := f.Provider.ListInstances(f.Ctx(), other)
@@ -198,7 +199,7 @@ func foreignCursor(f *kit.Fixture) {
 	rest, err := f.Provider.ListInstances(f.Ctx(), q)
 	f.Must(err)
 	if len(rest.Instances) != 2 {
-		f.T.Errorf("%d instances on the rest, want 2", len(rest.Instances))
+		f.T.Errorf("got %d instances on the rest, want 2", len(rest.Instances))
 	}
 }
 
@@ -241,7 +242,7 @@ func startsWhilePaging(f *kit.Fixture) {
 		f.Start(fmt.Sprint("new", n))
 	}
 	if len(seen) != 10 {
-		f.T.Errorf("%d instances, want the 10 that were there", len(seen))
+		f.T.Errorf("got %d instances, want the 10 original ones", len(seen))
 	}
 }
 
@@ -269,7 +270,7 @@ func pendingInstances(f *kit.Fixture) {
 		break
 	}
 	if n != 1 {
-		f.T.Errorf("%d instances before the loop was left", n)
+		f.T.Errorf("got %d instances before the end of the loop", n)
 	}
 }
 

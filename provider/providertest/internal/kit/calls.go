@@ -25,7 +25,7 @@ func (f *Fixture) Count(op Operation) Counted {
 func (f *Fixture) WantPermanent(err error) {
 	f.T.Helper()
 	if e, ok := errors.AsType[*provider.Error](err); !ok || e.Retryable || e.Op == "" {
-		f.T.Errorf("error %v, want a permanent *provider.Error", err)
+		f.T.Errorf("got error %v, want a permanent *provider.Error", err)
 	}
 }
 
@@ -45,6 +45,6 @@ func LastErr[T any](seq func(yield func(T, error) bool)) (last error) {
 func (c Counted) Want(n int, what string) {
 	c.F.T.Helper()
 	if got := c.Hits(); got != n && c.F.Can(Faults) {
-		c.F.T.Errorf("%d calls, want %d: %s", got, n, what)
+		c.F.T.Errorf("got %d calls, want %d: %s", got, n, what)
 	}
 }

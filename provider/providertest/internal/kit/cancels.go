@@ -37,7 +37,7 @@ func (e *Execution) WantReasons(want ...string) {
 	for i := range want {
 		info := c.Of(int64(i + 1))
 		if info.Requested != (info.Reason != "") {
-			e.F.T.Errorf("activity %d: %+v", i+1, info)
+			e.F.T.Errorf("activity %d: got %+v", i+1, info)
 		}
 		got = append(got, info.Reason)
 	}

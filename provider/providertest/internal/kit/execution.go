@@ -75,7 +75,7 @@ func CommitTurn(e *Execution, t *provider.Turn) {
 	clear(lent.Events)
 	lent = provider.Turn{Events: lent.Events}
 	if len(refused) > 0 {
-		e.F.T.Fatalf("rejected outputs: %v", refused)
+		e.F.T.Fatalf("rejected outputs: got %v", refused)
 	}
 	e.Follow(t)
 }
@@ -122,7 +122,7 @@ func (e *Execution) WantSegments(turns ...*provider.Turn) {
 	e.F.T.Helper()
 	o := e.Read()
 	if len(o.Segments) != len(turns)+1 {
-		e.F.T.Fatalf("%d segments, want the start and %d turns", len(o.Segments), len(turns))
+		e.F.T.Fatalf("got %d segments, want the start and %d turns", len(o.Segments), len(turns))
 	}
 	for i, t := range turns {
 		e.F.WantEqual("segment", o.Segments[i+1], provider.Segment{
@@ -160,7 +160,7 @@ func (e *Execution) ContinueAs(next string, events ...history.Event) *Execution 
 	refused, err := e.F.Provider.AckOrchestrationItem(e.F.Ctx(), t)
 	e.F.Must(err)
 	if len(refused) > 0 {
-		e.F.T.Fatalf("rejected outputs: %v", refused)
+		e.F.T.Fatalf("rejected outputs: got %v", refused)
 	}
 	return e.F.ExecutionAfter(t)
 }

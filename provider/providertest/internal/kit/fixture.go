@@ -45,7 +45,7 @@ func (f *Fixture) Must(err error) {
 func (f *Fixture) WantErrorIs(err, target error) {
 	f.T.Helper()
 	if !errors.Is(err, target) {
-		f.T.Errorf("error %v, want %v", err, target)
+		f.T.Errorf("got error %v, want %v", err, target)
 	}
 }
 
@@ -91,7 +91,7 @@ func (f *Fixture) Inbox() []*provider.OrchestrationItem {
 	f.T.Helper()
 	items, bad := f.Provider.DecodeOrchestrationItems(f.Receive(provider.QueueInbox))
 	if len(bad) > 0 {
-		f.T.Fatalf("unreadable: %v", bad)
+		f.T.Fatalf("unreadable: got %v", bad)
 	}
 	return items
 }
@@ -131,7 +131,7 @@ func (f *Fixture) Work(queue string) []provider.LockedWorkItem {
 	f.T.Helper()
 	items, bad := f.Provider.DecodeWorkItems(f.Ctx(), f.Drain(queue))
 	if len(bad) > 0 {
-		f.T.Fatalf("unreadable: %v", bad)
+		f.T.Fatalf("unreadable: got %v", bad)
 	}
 	slices.SortFunc(items, func(a, b provider.LockedWorkItem) int { return int(a.ActivityID - b.ActivityID) })
 	return items
@@ -142,7 +142,7 @@ func (f *Fixture) Locked(queue string) []provider.LockedWorkItem {
 	f.T.Helper()
 	items, bad := f.Provider.DecodeWorkItems(f.Ctx(), f.Receive(queue))
 	if len(bad) > 0 {
-		f.T.Fatalf("unreadable: %v", bad)
+		f.T.Fatalf("unreadable: got %v", bad)
 	}
 	return items
 }
@@ -152,7 +152,7 @@ func (f *Fixture) Timers() []provider.LockedTimer {
 	f.T.Helper()
 	timers, bad := f.Provider.DecodeTimers(f.Drain(provider.QueueTimers))
 	if len(bad) > 0 {
-		f.T.Fatalf("unreadable: %v", bad)
+		f.T.Fatalf("unreadable: got %v", bad)
 	}
 	return timers
 }
@@ -176,7 +176,7 @@ func (f *Fixture) WantNothingSent() {
 	f.T.Helper()
 	for _, queue := range []string{Queue, OtherQueue, provider.QueueTimers} {
 		if records := f.Drain(queue); len(records) > 0 {
-			f.T.Errorf("%d records in queue %s, the first: %s", len(records), queue, records[0].Body)
+			f.T.Errorf("got %d records in queue %s, the first: %s", len(records), queue, records[0].Body)
 		}
 	}
 }

@@ -46,17 +46,17 @@ func (f *Fixture) Fetch(queue string, n int) (all []provider.Record) {
 func (f *Fixture) WantNone(queue, when string) {
 	f.T.Helper()
 	if records := f.Receive(queue); len(records) > 0 {
-		f.T.Errorf("%s: %d records of %s are visible, want none", when, len(records), queue)
+		f.T.Errorf("%s: got %d visible records of %s, want none", when, len(records), queue)
 	}
 }
 
-// WantDied marks an attempt, and fails if the number of attempts that died before differs.
-func (f *Fixture) WantDied(a provider.Attempt, want int) {
+// WantCrashes marks an attempt, and fails if the number of attempts that died before differs.
+func (f *Fixture) WantCrashes(a provider.Attempt, want int) {
 	f.T.Helper()
 	died, err := f.Provider.PutCrashMarker(f.Ctx(), a)
 	f.Must(err)
 	if died != want {
-		f.T.Errorf("%d crashes before delivery %d of %s, want %d", died, a.Record.ReceiveCount, a.Record.ID, want)
+		f.T.Errorf("got %d crashes before delivery %d of %s, want %d", died, a.Record.ReceiveCount, a.Record.ID, want)
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 // CancelChild tests that a message cancels only the incarnation of a child that its start created (R16).
 func CancelChild() kit.Group {
 	return kit.Group{Name: "cancel child", Cases: []kit.Case{
-		{Name: "ACancelIsSent", Run: cancelSent},
-		{Name: "AnEndingParentsCancelIsSent", Run: cancelOfEndingParent},
+		{Name: "CancelIsSent", Run: cancelSent},
+		{Name: "CancelOfEndingParentIsSent", Run: cancelOfEndingParent},
 		{Name: "CancelBeforeChildStartLeavesTombstone", Run: cancelBeforeStart},
 		{Name: "AnotherStartOfTheIDSucceeds", Run: startOverTombstone},
-		{Name: "AnInstanceThatIsThereIsAConflict", Run: cancelOfExistingChild},
+		{Name: "ExistingInstanceIsAConflict", Run: cancelOfExistingChild},
 	}}
 }
 
@@ -39,7 +39,7 @@ func cancelSent(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted(), kit.Child(), cancelEvent("c", 3))
 	ms := f.Messages()
 	if len(ms) != 2 {
-		f.T.Fatalf("%d messages, want a start and a cancel", len(ms))
+		f.T.Fatalf("got %d messages, want a start and a cancel", len(ms))
 	}
 	x := e.Instance.ExecutionID
 	for i := range ms {
@@ -72,7 +72,7 @@ func cancelBeforeStart(f *kit.Fixture) {
 	ms := f.Messages()
 	if len(ms) == 0 || ms[0].Kind != provider.MessageChildOutcome || ms[0].Error == nil ||
 		ms[0].Error.Type != history.TypeCancelled || ms[0].InstanceID != "p" {
-		f.T.Errorf("messages to the parent: %s", kit.Text(ms))
+		f.T.Errorf("messages to the parent: got %s", kit.Text(ms))
 	}
 	_, err := f.Provider.CreateOrchestration(f.Ctx(), kit.StartMessageOf("c", "s1"))
 	f.WantErrorIs(err, provider.ErrAlreadyExists)
@@ -89,7 +89,7 @@ func startOverTombstone(f *kit.Fixture) {
 	f.Must(f.Provider.RejectCancel(f.Ctx(), cancelMessageOf("c")))
 	e := f.Create(kit.StartMessageOf("c", "s2"))
 	if e.Instance.StartID != "s2" {
-		f.T.Errorf("instance %s", kit.Text(e.Instance))
+		f.T.Errorf("got instance %s", kit.Text(e.Instance))
 	}
 	_, err := f.Provider.CreateOrchestration(f.Ctx(), kit.StartMessageOf("c", "s1")) // rejected permanently
 	f.WantErrorIs(err, provider.ErrAlreadyExists)

@@ -11,21 +11,24 @@ import (
 // Children tests that orchestrations start other orchestrations by message, and receive their outcomes (R9, R10).
 func Children() kit.Group {
 	return kit.Group{Name: "children", Cases: []kit.Case{
-		{Name: "AChildsStartIsSent", Run: childStartSent},
-		{Name: "AStartMessageMakesTheInstance", Run: startMessage},
-		{Name: "ItCountsAsConsumed", Run: startConsumed},
-		{Name: "ARepeatedStartIsTheSameInstance", Run: startRepeated},
-		{Name: "ARepeatedStartFindsTheCurrentExecution", Run: startRepeatedLater},
-		{Name: "AnotherStartIsRefused", Run: startRefused},
-		{Name: "ARefusedStartIsAnswered", Run: refusalAnswered},
-		{Name: "ARefusedDetachedStartIsNobodys", Run: refusalOfDetached},
-		{Name: "ManyRefusedStartsStillAreAnswered", Run: manyRefusals},
-		{Name: "TheParentIsTold", Run: parentNotified},
-		{Name: "TheParentIsToldBeforeTheInstanceIsOver", Run: parentNotifiedFirst, Needs: []kit.Capability{kit.Faults}},
-		{Name: "TheParentIsToldAgain", Run: parentNotifiedAgain, Needs: []kit.Capability{kit.VirtualTime}},
-		{Name: "ADelayedStartMessageSetsATimer", Run: delayedMessage},
-		{Name: "ADelayedStartIsNotWokenEarly", Run: delayedStart},
-		{Name: "ALostStartResponseIsTheSameInstance", Run: lostStartMessage, Needs: []kit.Capability{kit.Faults}},
+		{Name: "StartOfChildIsSent", Run: childStartSent},
+		{Name: "StartMessageCreatesInstance", Run: startMessage},
+		{Name: "StartMessageCountsAsConsumed", Run: startConsumed},
+		{Name: "RepeatedStartReturnsTheSameInstance", Run: startRepeated},
+		{Name: "RepeatedStartReturnsCurrentExecution", Run: startRepeatedLater},
+		{Name: "AnotherStartIsRejected", Run: startRefused},
+		{Name: "RejectedStartReceivesResponse", Run: refusalAnswered},
+		{Name: "RejectedDetachedStartSendsNoResponse", Run: refusalOfDetached},
+		{Name: "ManyRejectedStartsReceiveResponses", Run: manyRefusals},
+		{Name: "ParentReceivesResponse", Run: parentNotified},
+		{Name: "ParentReceivesOutcomeBeforeStatus", Run: parentNotifiedFirst, Needs: []kit.Capability{kit.Faults}},
+		{Name: "RepeatedResponseToParent", Run: parentNotifiedAgain, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "DelayedStartCreatesTimer", Run: delayedMessage},
+		{Name: "DelayedStartIsNotWokenEarly", Run: delayedStart},
+		{
+			Name: "LostResponseOfStartMessageIsTheSameInstance", Run: lostStartMessage,
+			Needs: []kit.Capability{kit.Faults},
+		},
 	}}
 }
 
@@ -36,7 +39,7 @@ func childStartSent(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted(), c)
 	ms := f.Messages()
 	if len(ms) != 1 {
-		f.T.Fatalf("%d messages, want a start", len(ms))
+		f.T.Fatalf("got %d messages, want a start", len(ms))
 	}
 	f.WantEqual("start", ms[0].Message, provider.Message{
 		V: provider.WireVersion, Kind: provider.MessageStart, InstanceID: "c", Name: kit.Refund, Version: kit.V1,
@@ -65,7 +68,7 @@ func startMessage(f *kit.Fixture) {
 func startConsumed(f *kit.Fixture) {
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	if e.Head.Watermark != kit.At(9) || e.Read().Head != e.Head {
-		f.T.Errorf("head %+v, read %+v, want the start's position as watermark", e.Head, e.Read().Head)
+		f.T.Errorf("got head %+v, read %+v, want the position of the start as watermark", e.Head, e.Read().Head)
 	}
 	f.Redispatch(e, kit.At(9))
 	f.WantStatus("c", provider.StatusPending) // no turn has run
@@ -84,7 +87,7 @@ func startRepeatedLater(f *kit.Fixture) {
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	next := e.ContinueAs("x2", kit.TurnStarted())
 	if again := f.Create(kit.StartMessageOf("c", "s1")); again.Head != next.Head {
-		f.T.Errorf("head %+v, want the current %+v", again.Head, next.Head)
+		f.T.Errorf("got head %+v, want the current %+v", again.Head, next.Head)
 	}
 	if f.Instance("c").ExecutionID != "x2" {
 		f.T.Error("the instance was created again")
@@ -116,10 +119,10 @@ func refusalAnswered(f *kit.Fixture) {
 	got := ms[0].Message
 	if got.InstanceID != "p" || got.ExecutionID != "px" || got.SourceEventID != 5 || got.ChildID != "c" ||
 		got.Kind != provider.MessageChildOutcome {
-		f.T.Errorf("messages to the parent: %s", kit.Text(got))
+		f.T.Errorf("messages to the parent: got %s", kit.Text(got))
 	}
 	if got.Error == nil || got.Error.Type != history.TypeAlreadyExists || !got.Error.NonRetryable {
-		f.T.Errorf("failure %s, want a non-retryable already_exists", kit.Text(got.Error))
+		f.T.Errorf("got failure %s, want a non-retryable already_exists", kit.Text(got.Error))
 	}
 	f.WantStatus("c", provider.StatusPending)
 }
@@ -130,7 +133,7 @@ func refusalOfDetached(f *kit.Fixture) {
 	m.Parent, m.Detached = nil, true
 	f.Must(f.Provider.RejectStart(f.Ctx(), m))
 	if ms := f.Messages(); len(ms) > 0 {
-		f.T.Errorf("messages to the parent: %s", kit.Text(ms))
+		f.T.Errorf("messages to the parent: got %s", kit.Text(ms))
 	}
 }
 
@@ -145,7 +148,7 @@ func manyRefusals(f *kit.Fixture) {
 		f.Must(f.Provider.RejectStart(f.Ctx(), m))
 	}
 	if n := len(f.Messages()); n != many {
-		f.T.Errorf("%d messages to parents, want %d", n, many)
+		f.T.Errorf("got %d messages to parents, want %d", n, many)
 	}
 }
 
@@ -168,7 +171,7 @@ func parentNotified(f *kit.Fixture) {
 		e.Commit(kit.TurnStarted(), c.end)
 		ms := f.Messages()
 		if len(ms) != 1 {
-			f.T.Fatalf("%s: %d messages, want one for the parent", id, len(ms))
+			f.T.Fatalf("%s: got %d messages, want one for the parent", id, len(ms))
 		}
 		want := provider.Message{
 			V: provider.WireVersion, Kind: provider.MessageChildOutcome, InstanceID: m.Parent.InstanceID,
@@ -192,7 +195,7 @@ func parentNotifiedFirst(f *kit.Fixture) {
 	f.Redispatch(e, kit.At(10))
 	f.WantStatus("c", provider.StatusCompleted)
 	if ms := f.Messages(); len(ms) != 1 {
-		f.T.Errorf("%d messages for the parent, want 1", len(ms))
+		f.T.Errorf("got %d messages for the parent, want 1", len(ms))
 	}
 }
 
@@ -211,7 +214,7 @@ func parentNotifiedAgain(f *kit.Fixture) {
 	f.Advance(6 * time.Minute) // otherwise a queue drops it as a duplicate
 	f.Redispatch(last, t.Watermark)
 	if ms := f.Messages(); len(ms) != 1 || ms[0].InstanceID != "p" {
-		f.T.Errorf("sent again: %s", kit.Text(ms))
+		f.T.Errorf("sent again: got %s", kit.Text(ms))
 	}
 }
 
@@ -222,7 +225,7 @@ func delayedMessage(f *kit.Fixture) {
 	e := f.Create(m)
 	ts := f.Timers()
 	if len(ts) != 1 || ts[0].TimerID != 1 || ts[0].ExecutionID != e.Head.ExecutionID || !ts[0].FireAt.Equal(due) {
-		f.T.Errorf("timers %s, want one that starts the instance", kit.Text(ts))
+		f.T.Errorf("got timers %s, want one that starts the instance", kit.Text(ts))
 	}
 	if at := f.Instance("c").StartAt; !at.Equal(due) {
 		f.T.Errorf("the instance starts at %v, want %v", at, due)
@@ -235,15 +238,15 @@ func delayedStart(f *kit.Fixture) {
 	in, err := f.Provider.StartOrchestration(f.Ctx(), s)
 	f.Must(err)
 	if ms := f.Messages(); len(ms) > 0 {
-		f.T.Errorf("woken %v too early: %s", s.StartAt.Sub(f.Now()), kit.Text(ms))
+		f.T.Errorf("woken %v too early: got %s", s.StartAt.Sub(f.Now()), kit.Text(ms))
 	}
 	if ts := f.Timers(); len(ts) > 0 {
-		f.T.Errorf("timer received %v too early: %s", s.StartAt.Sub(f.Now()), kit.Text(ts))
+		f.T.Errorf("timer received %v too early: got %s", s.StartAt.Sub(f.Now()), kit.Text(ts))
 	}
 	f.Advance(s.StartAt.Sub(f.Now()))
 	ts := f.DueTimers()
 	if len(ts) != 1 || ts[0].TimerID != 1 || ts[0].ExecutionID != in.ExecutionID || !ts[0].FireAt.Equal(s.StartAt) {
-		f.T.Errorf("timers at the due time: %s", kit.Text(ts))
+		f.T.Errorf("timers at the due time: got %s", kit.Text(ts))
 	}
 	e := &kit.Execution{F: f, Instance: in}
 	if at := e.History()[0].StartAt; at == nil || !at.Equal(s.StartAt) || !f.Instance("a").StartAt.Equal(s.StartAt) {
@@ -255,6 +258,6 @@ func lostStartMessage(f *kit.Fixture) {
 	hits := f.Fail(kit.Fault{Operation: kit.Write, Failure: kit.ResponseLost, Times: 1})
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	if hits() != 1 || e.Head.ExecutionID != e.Instance.ExecutionID {
-		f.T.Errorf("%d responses lost, head %+v", hits(), e.Head)
+		f.T.Errorf("got %d lost responses, head %+v", hits(), e.Head)
 	}
 }

@@ -15,28 +15,28 @@ import (
 // Creation tests that only a start creates an instance, and only once per ID (R10, R11).
 func Creation() kit.Group {
 	return kit.Group{Name: "creation", Cases: []kit.Case{
-		{Name: "AnInstanceIsWhatItsStartSays", Run: startFields},
-		{Name: "WhoAskedForAStartIsKept", Run: requester},
-		{Name: "AStartWakes", Run: startWakes},
-		{Name: "ARepeatedStartChangesNothingAndWakesAgain", Run: repeatedStart},
-		{Name: "ARepeatedStartOfARunningInstance", Run: repeatedStartLater},
-		{Name: "AnotherStartIsRefused", Run: otherStart},
-		{Name: "OfConcurrentStartsOneWins", Run: concurrentStarts},
-		{Name: "ConcurrentRepeatsAreOneStart", Run: concurrentRepeats},
-		{Name: "AnUnknownOrchestrationIsRefused", Run: unknownOrchestration},
-		{Name: "AnUnknownVersionIsRefused", Run: unknownVersion},
+		{Name: "InstanceEqualsItsStart", Run: startFields},
+		{Name: "RequesterOfStartIsStored", Run: requester},
+		{Name: "StartSendsWake", Run: startWakes},
+		{Name: "RepeatedStartOnlyWakesAgain", Run: repeatedStart},
+		{Name: "RepeatedStartOfRunningInstance", Run: repeatedStartLater},
+		{Name: "AnotherStartIsRejected", Run: otherStart},
+		{Name: "OnlyOneConcurrentStartSucceeds", Run: concurrentStarts},
+		{Name: "ConcurrentRepeatedStartsAreOneStart", Run: concurrentRepeats},
+		{Name: "UnknownOrchestrationIsRejected", Run: unknownOrchestration},
+		{Name: "UnknownVersionIsRejected", Run: unknownVersion},
 		{Name: "AnyNameStartsBeforeABuildHasReported", Run: beforeAnyBuild},
-		{Name: "ANewBuildMakesANameKnown", Run: newBuild},
-		{Name: "ARepeatedBuildIsHarmless", Run: repeatedBuild},
-		{Name: "ABuildIsKnownSinceItsFirstReport", Run: firstReport},
+		{Name: "NewBuildRegistersName", Run: newBuild},
+		{Name: "RepeatedReportOfBuildHasNoEffect", Run: repeatedBuild},
+		{Name: "BuildIsKnownSinceFirstReport", Run: firstReport},
 		{Name: "OnlyAStartCreatesAnInstance", Run: onlyStartCreates},
 		{Name: "IDsAreAnyUTF8", Run: anyID},
 		{Name: "SimilarIDsAreDifferentInstances", Run: similarIDs},
-		{Name: "ALostResponseIsTheSameStart", Run: lostStart, Needs: []kit.Capability{kit.Faults}},
-		{Name: "APastIsTakenOver", Run: pastTakenOver},
-		{Name: "WhatIsOpenOfAPastIsSent", Run: openPastIsSent},
-		{Name: "AStartThatLooksWritesNothingWhereTheIDIsTaken", Run: checkFirstStart},
-		{Name: "ARefusedStartLeavesNothing", Run: refusedStart, Needs: []kit.Capability{kit.Faults}},
+		{Name: "LostResponseOfStartIsTheSameStart", Run: lostStart, Needs: []kit.Capability{kit.Faults}},
+		{Name: "PastEventsAreCopied", Run: pastEventsCopied},
+		{Name: "OpenWorkOfPastIsSent", Run: openPastIsSent},
+		{Name: "StartWithCheckWritesNothingIfIDIsInUse", Run: checkFirstStart},
+		{Name: "RejectedStartWritesNothing", Run: refusedStart, Needs: []kit.Capability{kit.Faults}},
 	}}
 }
 
@@ -56,7 +56,7 @@ func startFields(f *kit.Fixture) {
 	f.WantEqual("started", started, want)
 	f.WantEqual("read", f.Instance("a"), want)
 	if age := f.Now().Sub(started.CreatedAt); started.ExecutionID == "" || age < 0 || age > kit.LongVisibility {
-		f.T.Errorf("execution %q, created %v ago", started.ExecutionID, age)
+		f.T.Errorf("got execution %q, created %v ago", started.ExecutionID, age)
 	}
 	e := &kit.Execution{F: f, Instance: started}
 	f.WantEqual("history", e.History(), []history.Event{{
@@ -90,7 +90,7 @@ func startWakes(f *kit.Fixture) {
 	ms := f.Messages()
 	if len(ms) != 1 || ms[0].Kind != provider.MessageWake || ms[0].InstanceID != "a" ||
 		ms[0].ExecutionID != e.Instance.ExecutionID {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 }
 
@@ -100,7 +100,7 @@ func repeatedStart(f *kit.Fixture) {
 	again := f.Start("a")
 	f.WantEqual("repeated", again.Instance, first.Instance)
 	if ms := f.Messages(); len(ms) != 1 || ms[0].ExecutionID != first.Instance.ExecutionID {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 	first.WantSegments()
 }
@@ -110,7 +110,7 @@ func repeatedStartLater(f *kit.Fixture) {
 	t := e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	again := f.Start("a")
 	if again.Instance.ExecutionID != e.Instance.ExecutionID || again.Instance.Status != provider.StatusRunning {
-		f.T.Errorf("repeated: %+v", again.Instance)
+		f.T.Errorf("repeated: got %+v", again.Instance)
 	}
 	e.WantSegments(t)
 }
@@ -140,7 +140,7 @@ func otherStart(f *kit.Fixture) {
 	refused("ended")
 	e.WantSegments(one, two)
 	if in := f.Instance("a"); in.StartID != e.Instance.StartID || in.ExecutionID != e.Instance.ExecutionID {
-		f.T.Errorf("instance after the rejected start: %+v", in)
+		f.T.Errorf("instance after the rejected start: got %+v", in)
 	}
 	if ms := f.Messages(); len(ms) > 0 {
 		f.T.Errorf("rejected start sent %s", kit.Text(ms))
@@ -176,10 +176,10 @@ func concurrentStarts(f *kit.Fixture) {
 		f.WantEqual("the instance", f.Instance("a"), ins[i])
 	}
 	if won != 1 {
-		f.T.Errorf("%d starts succeeded, want 1", won)
+		f.T.Errorf("got %d successful starts, want 1", won)
 	}
 	if ms := f.Messages(); len(ms) != 1 {
-		f.T.Errorf("%d wakes, want that of the successful start", len(ms))
+		f.T.Errorf("got %d wakes, want that of the successful start", len(ms))
 	}
 }
 
@@ -204,7 +204,7 @@ func onlyStartCreates(f *kit.Fixture) {
 	}
 	items := f.Inbox()
 	if len(items) != 1 || len(items[0].Messages) != 3 {
-		f.T.Fatalf("inbox messages: %s", kit.Text(items))
+		f.T.Fatalf("inbox messages: got %s", kit.Text(items))
 	}
 	for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
 		_, err := f.Provider.ReadOrchestration(f.Ctx(), items[0], c)
@@ -264,7 +264,7 @@ func similarIDs(f *kit.Fixture) {
 		}
 	}
 	if len(executions) != len(similar) {
-		f.T.Errorf("%d executions of %d instances", len(executions), len(similar))
+		f.T.Errorf("got %d executions of %d instances", len(executions), len(similar))
 	}
 }
 
@@ -274,10 +274,10 @@ func lostStart(f *kit.Fixture) {
 	e.WantSegments()
 	f.WantEqual("the instance", f.Instance("a"), e.Instance)
 	if hits() != 1 {
-		f.T.Errorf("%d responses lost, want 1", hits())
+		f.T.Errorf("got %d lost responses, want 1", hits())
 	}
 	if ms := f.Messages(); len(ms) != 1 {
-		f.T.Errorf("%d wakes, want 1", len(ms))
+		f.T.Errorf("got %d wakes, want 1", len(ms))
 	}
 }
 
@@ -321,7 +321,7 @@ func checkFirstStart(f *kit.Fixture) {
 	next, err := look("the next")
 	f.Must(err)
 	if next.ExecutionID == in.ExecutionID || next.Status != provider.StatusPending {
-		f.T.Errorf("started instance: %s", kit.Text(next))
+		f.T.Errorf("started instance: got %s", kit.Text(next))
 	}
 	_, err = look("start of a")
 	f.WantErrorIs(err, provider.ErrPurged) // regardless of the current incarnation
@@ -335,6 +335,6 @@ func refusedStart(f *kit.Fixture) {
 	_, err = f.Provider.ReadInstance(f.Ctx(), "a")
 	f.WantErrorIs(err, provider.ErrNotFound)
 	if ms := f.Messages(); len(ms) > 0 {
-		f.T.Errorf("sent: %s", kit.Text(ms))
+		f.T.Errorf("sent: got %s", kit.Text(ms))
 	}
 }

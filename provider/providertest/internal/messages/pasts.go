@@ -22,8 +22,8 @@ func startWithPast(f *kit.Fixture, e *kit.Execution, id string) (again *kit.Exec
 	return &kit.Execution{F: f, Instance: started}, past
 }
 
-// pastTakenOver checks that the first segment contains the copied events. A repeated start wakes the instance.
-func pastTakenOver(f *kit.Fixture) {
+// pastEventsCopied checks that the first segment contains the copied events. A repeated start wakes the instance.
+func pastEventsCopied(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue)) // 3 4
 	e.Commit(kit.TurnStarted(), kit.Completed(3))                                 // 5 6
@@ -36,7 +36,7 @@ func pastTakenOver(f *kit.Fixture) {
 	}
 	f.WantStatus("b", provider.StatusPending)
 	if ms := f.Messages(); len(ms) != 2 || ms[0].Kind != provider.MessageWake || ms[0].InstanceID != "b" {
-		f.T.Errorf("inbox messages: %s", kit.Text(ms))
+		f.T.Errorf("inbox messages: got %s", kit.Text(ms))
 	}
 	wantPast(again, e, past)
 }
@@ -47,7 +47,7 @@ func wantPast(e, from *kit.Execution, past []history.Event) {
 	f, log, last := e.F, e.History(), len(past)-1
 	f.T.Helper()
 	if len(log) != len(past) {
-		f.T.Fatalf("history: %s", kit.Text(log))
+		f.T.Fatalf("history: got %s", kit.Text(log))
 	}
 	for i := range past[:last] {
 		if log[i].Kind != past[i].Kind || log[i].ID != past[i].ID || !log[i].Time.Equal(past[i].Time) {
@@ -63,7 +63,7 @@ func wantPast(e, from *kit.Execution, past []history.Event) {
 		InstanceID: from.Instance.InstanceID, ExecutionID: from.Instance.ExecutionID, EventID: past[last].ID,
 	})
 	if o := e.Read(); len(o.Segments) != 1 || len(o.RestartedEvents()) != len(past) {
-		f.T.Errorf("%d segments, %d events copied", len(o.Segments), len(o.RestartedEvents()))
+		f.T.Errorf("got %d segments, %d events copied", len(o.Segments), len(o.RestartedEvents()))
 	}
 }
 
@@ -83,7 +83,7 @@ func openPastIsSent(f *kit.Fixture) {
 	f.Redispatch(again, provider.Position{})
 	f.WantWork(kit.Queue, 4)
 	if ts := f.Timers(); len(ts) != 1 || ts[0].TimerID != 6 || ts[0].ExecutionID != again.Instance.ExecutionID {
-		f.T.Errorf("timers %s, want 6", kit.Text(ts))
+		f.T.Errorf("got timers %s, want 6", kit.Text(ts))
 	}
 	ms := f.Messages()
 	if len(ms) != 1 || ms[0].Kind != provider.MessageStart || ms[0].Parent == nil || ms[0].Parent.InstanceID != "b" ||

@@ -13,16 +13,16 @@ import (
 // SentEvents tests that an orchestration raises events in other instances, and receives a response (R24).
 func SentEvents() kit.Group {
 	return kit.Group{Name: "sent events", Cases: []kit.Case{
-		{Name: "AnEventIsSent", Run: eventSent},
-		{Name: "EventsFollowWhatStartsTheirReceiver", Run: eventsInOrder},
-		{Name: "WhatAnEndedExecutionHasSentIsSentAgain", Run: eventsOutliveTheirSender},
-		{Name: "ADeliveredEventIsAnswered", Run: eventsAnswered},
-		{Name: "AnEndAnswersWhatItsCodeHasNotTaken", Run: endAnswersUntaken},
-		{Name: "WhatFindsNobodyIsRememberedAndAnswered", Run: eventsForMissingInstance},
-		{Name: "WhatIsRefusedStaysRefusedInTheNextLife", Run: rejectedAcrossIncarnations},
-		{Name: "AnInstanceThatIsThereIsAConflict", Run: rejectionBesideInstance},
-		{Name: "WhatIsOverTakesNothing", Run: eventsForEndedInstance},
-		{Name: "TheSendersOfLastAreKept", Run: manySenders},
+		{Name: "EventIsSent", Run: eventSent},
+		{Name: "EventsFollowTheStartOfTheirReceiver", Run: eventsInOrder},
+		{Name: "EventsOfEndedExecutionAreSentAgain", Run: eventsOutliveTheirSender},
+		{Name: "DeliveredEventReceivesResponse", Run: eventsAnswered},
+		{Name: "EndRejectsUnconsumedEvents", Run: endRejectsUnconsumed},
+		{Name: "UndeliverableMessageIsStoredAndRejected", Run: eventsForMissingInstance},
+		{Name: "RejectedEventStaysRejectedInNextIncarnation", Run: rejectedAcrossIncarnations},
+		{Name: "ExistingInstanceIsAConflict", Run: rejectionOfExistingInstance},
+		{Name: "EndedInstanceReceivesNothing", Run: eventsForEndedInstance},
+		{Name: "LatestSendersAreStored", Run: manySenders},
 	}}
 }
 
@@ -36,7 +36,7 @@ func eventSent(f *kit.Fixture) {
 	t := e.Commit(kit.TurnStarted(), sent("c", `1`))
 	ms := f.Messages()
 	if len(ms) != 1 {
-		f.T.Fatalf("%d messages, want the event", len(ms))
+		f.T.Fatalf("got %d messages, want the event", len(ms))
 	}
 	x := e.Instance.ExecutionID
 	f.WantEqual("event", ms[0].Message, provider.Message{
@@ -81,7 +81,7 @@ func eventsOutliveTheirSender(f *kit.Fixture) {
 	}
 	for i := range ms {
 		if ms[i].Kind != provider.MessageEventSent {
-			f.T.Errorf("sent again: %s", kit.Text(ms[i]))
+			f.T.Errorf("sent again: got %s", kit.Text(ms[i]))
 		}
 	}
 }
@@ -126,11 +126,11 @@ func eventsAnswered(f *kit.Fixture) {
 	wantAnswers(f, answer(nil, history.Range{First: 12, Last: 12}))
 }
 
-func endAnswersUntaken(f *kit.Fixture) {
+func endRejectsUnconsumed(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
-	end, untaken := kit.Ended("1"), raisedEvent(5)
-	untaken.Data = nil
-	end.Inputs = []history.Event{untaken}
+	end, unconsumed := kit.Ended("1"), raisedEvent(5)
+	unconsumed.Data = nil
+	end.Inputs = []history.Event{unconsumed}
 	e.Commit(kit.TurnStarted(), raisedEvent(3), end)
 	wantAnswers(f, answer(nil, history.Range{First: 3, Last: 3}), answer(outputs.EndedFailure("c"), history.Range{
 		First: 5, Last: 5,
@@ -180,7 +180,7 @@ func rejectedAcrossIncarnations(f *kit.Fixture) {
 	f.Messages()
 }
 
-func rejectionBesideInstance(f *kit.Fixture) {
+func rejectionOfExistingInstance(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
 	f.WantErrorIs(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 3)), provider.ErrConflict)
 	f.WantErrorIs(f.Provider.RejectEvents(f.Ctx(), "an earlier execution", kit.EventMessage("c", "px", 3)),
@@ -212,7 +212,7 @@ func manySenders(f *kit.Fixture) {
 	f.Must(err)
 	if len(refused) != most || refused["x044"] != (history.Range{First: 3, Last: 7}) || refused["new"].First != 3 ||
 		refused["x045"].First != 0 {
-		f.T.Errorf("%d senders stored: %s", len(refused), kit.Text(refused))
+		f.T.Errorf("got %d stored senders: %s", len(refused), kit.Text(refused))
 	}
 	f.Messages()
 }

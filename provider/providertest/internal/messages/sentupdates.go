@@ -13,11 +13,11 @@ import (
 // start the instance (R31).
 func SentUpdates() kit.Group {
 	return kit.Group{Name: "sent updates", Cases: []kit.Case{
-		{Name: "AnUpdateIsSent", Run: updateSent},
-		{Name: "WhatEndsAnUpdateAnswersWhoWaits", Run: updateAnswered},
-		{Name: "WhatFindsNobodyIsRememberedAndAnswered", Run: updateForMissingInstance},
-		{Name: "AStartHasWhatItsMessageBrings", Run: startBrings},
-		{Name: "WhatMayBeACopyBeginsNoNextLife", Run: possiblyDuplicateStart},
+		{Name: "UpdateIsSent", Run: updateSent},
+		{Name: "EndedUpdateRespondsToWaitingCallers", Run: updateAnswered},
+		{Name: "UndeliverableMessageIsStoredAndRejected", Run: updateForMissingInstance},
+		{Name: "StartHasFirstUpdate", Run: startBrings},
+		{Name: "PossibleCopyStartsNoNewIncarnation", Run: possiblyDuplicateStart},
 	}}
 }
 
@@ -33,7 +33,7 @@ func updateSent(f *kit.Fixture) {
 	)
 	ms := f.Messages()
 	if len(ms) != 2 {
-		f.T.Fatalf("%d messages, want the updates", len(ms))
+		f.T.Fatalf("got %d messages, want the updates", len(ms))
 	}
 	x := e.Instance.ExecutionID
 	want := map[string]provider.Message{

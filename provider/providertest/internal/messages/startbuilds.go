@@ -72,7 +72,7 @@ func firstReport(f *kit.Fixture) {
 	f.Must(err)
 	if !one.FirstReportedAt.Before(two.FirstReportedAt) || !one.LastReportedAt.After(two.LastReportedAt) ||
 		two.LastReportedAt.Before(two.FirstReportedAt) || one.ID != "b1" || len(one.Orchestrations[kit.Order]) != 1 {
-		f.T.Errorf("build b1, reported first and again last: %+v, %+v", one, two)
+		f.T.Errorf("build b1, reported first and again last: got %+v, %+v", one, two)
 	}
 	_, err = f.Provider.ReadBuild(f.Ctx(), "b3")
 	f.WantErrorIs(err, provider.ErrNotFound)

@@ -13,17 +13,17 @@ import (
 // the instance. The result is deleted with the instance (R27).
 func Updates() kit.Group {
 	return kit.Group{Name: "updates", Cases: []kit.Case{
-		{Name: "ATurnAnswersWhatItEnds", Run: answeredUpdates},
-		{Name: "WhatHasNoAnswerIsNotFound", Run: unansweredUpdates},
-		{Name: "TheFirstAnswerStays", Run: firstAnswerStays},
-		{Name: "WhatIsForgottenGivesWay", Run: expiredResultIsReplaced},
-		{Name: "AnAnswerIsOfOneLife", Run: resultsOfAnIncarnation},
-		{Name: "APurgeErasesAnswers", Run: purgedAnswers},
-		{Name: "ATurnOfManyAnswers", Run: manyAnswers},
-		{Name: "LargeAnswers", Run: largeAnswers},
-		{Name: "AnEndAnswersBeforeItsStatus", Run: answeredEnd},
-		{Name: "AnAnswerSurvivesContinueAsNew", Run: answersAcrossExecutions},
-		{Name: "AnUpdateThatIsSentAgainIsOneMessage", Run: updateSentAgain},
+		{Name: "TurnWritesResultsOfEndedUpdates", Run: answeredUpdates},
+		{Name: "MissingResultIsNotFound", Run: unansweredUpdates},
+		{Name: "FirstResultIsKept", Run: firstResultIsKept},
+		{Name: "ResultReplacesForgottenRecord", Run: expiredResultIsReplaced},
+		{Name: "ResultBelongsToOneIncarnation", Run: resultsOfAnIncarnation},
+		{Name: "PurgeDeletesResults", Run: purgeDeletesResults},
+		{Name: "TurnWithManyResults", Run: manyResults},
+		{Name: "LargeResults", Run: largeResults},
+		{Name: "EndWritesResultsBeforeStatus", Run: answeredEnd},
+		{Name: "ResultSurvivesContinueAsNew", Run: resultsAcrossExecutions},
+		{Name: "RepeatedUpdateIsOneMessage", Run: updateSentAgain},
 	}}
 }
 
@@ -102,7 +102,7 @@ func unansweredUpdates(f *kit.Fixture) {
 	f.WantErrorIs(err, provider.ErrNotFound)
 }
 
-func firstAnswerStays(f *kit.Fixture) {
+func firstResultIsKept(f *kit.Fixture) {
 	e := f.Start("a")
 	first, second, other := answerTo(e, "u-1", `"first"`), answerTo(e, "u-1", `"second"`), answerTo(e, "u-2", `"other"`)
 	f.Must(f.Provider.PutUpdateResults(f.Ctx(), first, second)) // a call can have two results
@@ -143,7 +143,7 @@ func resultsOfAnIncarnation(f *kit.Fixture) {
 	wantAnswer(next, answerTo(next, "u-1", `3`))
 }
 
-func purgedAnswers(f *kit.Fixture) {
+func purgeDeletesResults(f *kit.Fixture) {
 	const many = 60
 	for _, over := range []bool{false, true} {
 		e := f.Start(fmt.Sprint("over ", over))
@@ -163,7 +163,7 @@ func purgedAnswers(f *kit.Fixture) {
 	}
 }
 
-func manyAnswers(f *kit.Fixture) {
+func manyResults(f *kit.Fixture) {
 	e := f.Start("a")
 	const many = 250
 	events := []history.Event{kit.TurnStarted()}
@@ -178,7 +178,7 @@ func manyAnswers(f *kit.Fixture) {
 	}
 }
 
-func largeAnswers(f *kit.Fixture) {
+func largeResults(f *kit.Fixture) {
 	e := f.Start("a")
 	const (
 		many  = 30
@@ -206,7 +206,7 @@ func largeAnswers(f *kit.Fixture) {
 	got, err := f.Provider.ReadUpdate(f.Ctx(), "a", "huge")
 	f.Must(err)
 	if got.Error == nil || got.Error.Message != "outer" {
-		f.T.Errorf("stored error that exceeds the item size: %+v", got.Error)
+		f.T.Errorf("stored error that exceeds the item size: got %+v", got.Error)
 	}
 }
 
@@ -221,7 +221,7 @@ func answeredEnd(f *kit.Fixture) {
 	wantAnswer(e, want)
 }
 
-func answersAcrossExecutions(f *kit.Fixture) {
+func resultsAcrossExecutions(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), accepted("u-1"), updated(3, "u-1", `1`)) // 2 3 4
 	next := e.ContinueAs("x2")

@@ -13,7 +13,7 @@ import (
 // Annotations tests that notes can be added to instances.
 func Annotations() kit.Group {
 	return kit.Group{Name: "annotations", Optional: provider.CapabilityAnnotations, Cases: []kit.Case{
-		{Name: "newestNotes_areKeptUntilTheDeletion", Run: notesKept},
+		{Name: "newestNotes_areKeptUntilTheDeletion", Run: notesStored},
 		{Name: "turnsAndNextExecutions_keepNotes", Run: notesSurviveTurns},
 		{Name: "concurrentNotes_areAllKept", Run: notesConcurrent},
 		{Name: "missingInstance_isNotFound", Run: notesNotFound},
@@ -26,7 +26,7 @@ func noteNumber(f *kit.Fixture, n int) provider.Note {
 	}
 }
 
-func notesKept(f *kit.Fixture) {
+func notesStored(f *kit.Fixture) {
 	e := f.Start("a")
 	f.WantEqual("notes of a new instance", f.Instance("a").Notes, []provider.Note(nil))
 	f.Messages()

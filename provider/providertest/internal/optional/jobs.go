@@ -17,17 +17,17 @@ import (
 // Jobs tests that jobs find the instances of a filter, and that concurrent writes of a job conflict (R22).
 func Jobs() kit.Group {
 	return kit.Group{Name: "jobs", Optional: provider.CapabilityBulkJobs, Cases: []kit.Case{
-		{Name: "AJobComesBackAsItWas", Run: jobReadBack},
-		{Name: "OfTwoWritersOneWins", Run: jobWriters},
-		{Name: "ItsOwnWriteAgainIsSuccess", Run: jobWriteLost, Needs: []kit.Capability{kit.Faults}},
-		{Name: "TheNewestIsListedFirst", Run: jobsListed},
-		{Name: "ABatchOfTheLongestIDsFits", Run: jobOfLongIDs},
-		{Name: "AFilterSelectsExactly", Run: filterEdges},
+		{Name: "JobIsReadAsWritten", Run: jobReadBack},
+		{Name: "OnlyOneOfTwoWritersSucceeds", Run: jobWriters},
+		{Name: "RepeatedWriteIsSuccess", Run: jobWriteLost, Needs: []kit.Capability{kit.Faults}},
+		{Name: "NewestIsListedFirst", Run: jobsListed},
+		{Name: "BatchOfLongestIDsFits", Run: jobOfLongIDs},
+		{Name: "FilterSelectsExactly", Run: filterEdges},
 		{Name: "FiltersByParentAndVersion", Run: filterFamily},
-		{Name: "AMatchGoesOnWhereTheLastEnded", Run: matchInSteps},
-		{Name: "TimesThatLeaveNothingAreTheEnd", Run: matchNothing},
-		{Name: "AForeignCursorIsRefused", Run: matchCursorRefused},
-		{Name: "ALifeIsDeletedAndNoOther", Run: deleteIncarnation},
+		{Name: "MatchContinuesWhereLastEnded", Run: matchInSteps},
+		{Name: "EmptyTimeRangeEndsMatch", Run: matchNothing},
+		{Name: "ForeignCursorIsRejected", Run: matchCursorRefused},
+		{Name: "OnlyMatchingIncarnationIsDeleted", Run: deleteIncarnation},
 	}}
 }
 
@@ -145,7 +145,7 @@ func matched(f *kit.Fixture, filter provider.Filter, most int) (ids []string) {
 		found, more, err := f.Provider.MatchInstances(f.Ctx(), filter, next, most)
 		f.Must(err)
 		if len(found) > most {
-			f.T.Errorf("%d instances matched, want at most %d", len(found), most)
+			f.T.Errorf("got %d matched instances, want at most %d", len(found), most)
 		}
 		for _, of := range found {
 			ids = append(ids, of.InstanceID)
@@ -265,12 +265,12 @@ func matchNothing(f *kit.Fixture) {
 func matchCursorRefused(f *kit.Fixture) {
 	_, _, err := f.Provider.MatchInstances(f.Ctx(), provider.Filter{StartedBefore: f.StoredNow()}, "no cursor", 10)
 	if _, ok := errors.AsType[*provider.FieldError](err); !ok {
-		f.T.Errorf("error %v", err)
+		f.T.Errorf("got error %v", err)
 	}
 }
 
 func deleteIncarnation(f *kit.Fixture) {
-	f.Must(f.Provider.DeleteIncarnation(f.Ctx(), "nobody", "start of nobody", true))
+	f.Must(f.Provider.DeleteIncarnation(f.Ctx(), "nobody", "unknown start", true))
 	e := f.Start("a")
 	f.WantErrorIs(f.Provider.DeleteIncarnation(f.Ctx(), "a", e.Instance.StartID, false), provider.ErrNotEnded)
 	f.Must(f.Provider.DeleteIncarnation(f.Ctx(), "a", "another start", true))
@@ -284,7 +284,7 @@ func deleteIncarnation(f *kit.Fixture) {
 		f.WantErrorIs(err, provider.ErrNotFound)
 	}
 	s := kit.StartOf("a")
-	s.StartID = "the next life"
+	s.StartID = "next incarnation"
 	_, err := f.Provider.StartOrchestration(f.Ctx(), s)
 	f.Must(err)
 	f.Must(f.Provider.DeleteIncarnation(f.Ctx(), "a", e.Instance.StartID, true))

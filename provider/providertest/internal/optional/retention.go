@@ -13,10 +13,10 @@ import (
 // (R21).
 func Retention() kit.Group {
 	return kit.Group{Name: "retention", Optional: provider.CapabilityRetention, Cases: []kit.Case{
-		{Name: "WhatHasNoneIsNeverDue", Run: neverDue, Needs: []kit.Capability{kit.VirtualTime}},
-		{Name: "AnEndIsDueWhenItsRetentionIsOver", Run: endDue, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "InstanceWithoutRetentionIsNeverDue", Run: neverDue, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "EndedInstanceIsDueAfterRetention", Run: endDue, Needs: []kit.Capability{kit.VirtualTime}},
 		{Name: "PastExecutionsAreErasedOldestFirst", Run: pastDue, Needs: []kit.Capability{kit.VirtualTime}},
-		{Name: "NothingDueIsNothing", Run: nothingDue, Long: true},
+		{Name: "EmptyListIfNothingIsDue", Run: nothingDue, Long: true},
 	}}
 }
 

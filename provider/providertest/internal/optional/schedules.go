@@ -11,8 +11,8 @@ import (
 // Schedules tests the list of schedules.
 func Schedules() kit.Group {
 	return kit.Group{Name: "schedules", Optional: provider.CapabilitySchedules, Cases: []kit.Case{
-		{Name: "WhatIsNotedIsListed", Run: schedulesNoted},
-		{Name: "WhatIsNotedAgainIsNotForgotten", Run: scheduleNotedAgain},
+		{Name: "StoredScheduleIsListed", Run: schedulesNoted},
+		{Name: "ScheduleStoredAgainIsKept", Run: scheduleNotedAgain},
 	}}
 }
 

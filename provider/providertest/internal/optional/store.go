@@ -15,19 +15,19 @@ import (
 // deleted with the execution that refers to them (R28).
 func LargePayloads() kit.Group {
 	return kit.Group{Name: "large payloads", Cases: []kit.Case{
-		{Name: "WhatIsStoredIsReadAndListed", Run: storeReads, Needs: []kit.Capability{kit.LargePayloads}},
-		{Name: "WhatIsDeletedIsGone", Run: storeDeletes, Needs: []kit.Capability{kit.LargePayloads}},
-		{Name: "ACopyIsOnItsOwn", Run: storeCopies, Needs: []kit.Capability{kit.LargePayloads}},
-		{Name: "APageHasAThousand", Run: storePages, Needs: []kit.Capability{kit.LargePayloads}, Long: true},
-		{Name: "ADeletionTakesThem", Run: deletionTakesPayloads, Needs: []kit.Capability{kit.LargePayloads}},
-		{Name: "AStartSaysWhichExecutionItBegins", Run: startsNamed},
-		{Name: "AMessageHasACopyOfItsOwn", Run: messagesCopyPayloads},
+		{Name: "StoredPayloadIsReadAndListed", Run: storeReads, Needs: []kit.Capability{kit.LargePayloads}},
+		{Name: "DeletedPayloadIsNotFound", Run: storeDeletes, Needs: []kit.Capability{kit.LargePayloads}},
+		{Name: "CopyIsIndependent", Run: storeCopies, Needs: []kit.Capability{kit.LargePayloads}},
+		{Name: "PageHasAThousandPayloads", Run: storePages, Needs: []kit.Capability{kit.LargePayloads}, Long: true},
+		{Name: "DeletionDeletesPayloads", Run: deletionTakesPayloads, Needs: []kit.Capability{kit.LargePayloads}},
+		{Name: "StartHasExecutionID", Run: startsNamed},
+		{Name: "MessageHasSeparateCopy", Run: messagesCopyPayloads},
 		{
-			Name: "APastExecutionStaysWhileItsPayloadsAreReferredTo", Run: referredPayloadsStay,
+			Name: "ReferencedPastExecutionIsKept", Run: referredPayloadsStay,
 			Needs: []kit.Capability{kit.LargePayloads, kit.VirtualTime},
 		},
 		{
-			Name: "ASweepTakesWhatNobodyRefersTo", Run: sweeps,
+			Name: "SweepDeletesUnreferencedPayloads", Run: sweeps,
 			Needs: []kit.Capability{kit.LargePayloads, kit.VirtualTime},
 		},
 	}}

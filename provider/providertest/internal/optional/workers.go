@@ -11,9 +11,9 @@ import (
 // Workers tests that reports show whether a work queue has workers.
 func Workers() kit.Group {
 	return kit.Group{Name: "workers", Optional: provider.CapabilityMonitoring, Cases: []kit.Case{
-		{Name: "NoneHasReported", Run: noneReported},
-		{Name: "AReportIsOfAQueue", Run: reportOfAQueue},
-		{Name: "WhoIsAtWorkHasNotStartedAgain", Run: reportAtWork, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "NoWorkerHasReported", Run: noneReported},
+		{Name: "ReportBelongsToQueue", Run: reportOfAQueue},
+		{Name: "RepeatedReportKeepsStartTime", Run: reportAtWork, Needs: []kit.Capability{kit.VirtualTime}},
 		{Name: "WorkItemsAreCounted", Run: workItemsCounted},
 	}}
 }
@@ -40,7 +40,7 @@ func reportOfAQueue(f *kit.Fixture) {
 	reports := reports(f)
 	if r := reports[kit.Queue]; len(reports) != 1 || r.Queue != kit.Queue || r.BuildID != "b2" ||
 		r.StartedAt.Before(before) || r.SeenAt.Before(before) || r.Missing(f.Now()) {
-		f.T.Errorf("worker reports: %s", kit.Text(reports))
+		f.T.Errorf("worker reports: got %s", kit.Text(reports))
 	}
 }
 

@@ -11,24 +11,24 @@ import (
 // LockExpiry tests that a former holder cannot use a record after its lock has expired or was released.
 func LockExpiry() kit.Group {
 	g := kit.Group{Name: "lock expiry", Cases: []kit.Case{
-		{Name: "AnExpiredRecordIsFetchedAgain", Run: fetchedAgain},
-		{Name: "AnAbandonedRecordIsFetchedAtOnce", Run: pollAbandonedAtOnce},
-		{Name: "AnAbandonedRecordIsFetchedAfterItsDelay", Run: pollAbandonedWithDelay},
-		{Name: "ARenewalExtendsTheLock", Run: renewalExtends},
+		{Name: "ExpiredRecordIsReceivedAgain", Run: fetchedAgain},
+		{Name: "AbandonedRecordIsReceivedAtOnce", Run: pollAbandonedAtOnce},
+		{Name: "AbandonedRecordIsReceivedAfterItsDelay", Run: pollAbandonedWithDelay},
+		{Name: "RenewalExtendsLock", Run: renewalExtends},
 		{Name: "MoreRenewalsThanABatchHolds", Run: manyRenewals},
-		{Name: "ARenewalAfterExpiryFails", Run: renewalAfterExpiry},
-		{Name: "ALostRecordDoesNotHinderTheOthers", Run: renewalOfSome},
-		{Name: "ARenewalAfterAckFails", Run: renewalAfterAck},
-		{Name: "ATurnIsNotCommittedAfterItsLock", Run: turnAfterLock},
-		{Name: "ATurnIsCommittedUnderARenewedLock", Run: turnUnderRenewedLock},
-		{Name: "AnOutcomeIsNotSentAfterItsLock", Run: outcomeAfterLock},
-		{Name: "AnAbandonAfterExpiryLeavesTheNextHolderAlone", Run: abandonAfterExpiry},
+		{Name: "RenewalAfterExpiryFails", Run: renewalAfterExpiry},
+		{Name: "LostRecordDoesNotAffectOthers", Run: renewalOfSome},
+		{Name: "RenewalAfterAcknowledgeFails", Run: renewalAfterAck},
+		{Name: "TurnDoesNotCommitAfterLockExpires", Run: turnAfterLock},
+		{Name: "TurnCommitsUnderRenewedLock", Run: turnUnderRenewedLock},
+		{Name: "OutcomeIsNotSentAfterLockExpires", Run: outcomeAfterLock},
+		{Name: "AbandonAfterExpiryDoesNotAffectNextHolder", Run: abandonAfterExpiry},
 		{
-			Name: "ARenewalAfterExpiryLeavesTheNextHolderAlone", Run: renewalOfAnother,
+			Name: "RenewalAfterExpiryDoesNotAffectNextHolder", Run: renewalOfAnother,
 			Needs: []kit.Capability{kit.StrictLocks},
 		},
 		{
-			Name: "ADeletionAfterExpiryLeavesTheNextHolderAlone", Run: deletionAfterExpiry,
+			Name: "DeletionAfterExpiryDoesNotAffectNextHolder", Run: deletionAfterExpiry,
 			Needs: []kit.Capability{kit.StrictLocks},
 		},
 		{Name: "LocksEndAfterTwelveHours", Run: twelveHours, Needs: []kit.Capability{kit.StrictLocks, kit.VirtualTime}},
@@ -57,7 +57,7 @@ func fetchedAgain(f *kit.Fixture) {
 		f.T.Errorf("received %s, then %s", kit.Text(first), kit.Text(again))
 	}
 	if first.Held(f.Now()) || !again.Held(f.Now()) {
-		f.T.Errorf("lock held by the first receive: %v, by the second: %v", first.Held(f.Now()), again.Held(f.Now()))
+		f.T.Errorf("got lock of the first receive: %v, of the second: %v", first.Held(f.Now()), again.Held(f.Now()))
 	}
 }
 
@@ -177,7 +177,7 @@ func outcomeAfterLock(f *kit.Fixture) {
 	failed, err := f.Provider.AckWorkItems(f.Ctx(), kit.Queue, kit.Done(items, kit.SmallResult))
 	f.WantErrorIs(err, provider.ErrLockLost)
 	if len(failed) != 2 || failed[0].ID != records[0].ID || failed[1].ID != records[2].ID {
-		f.T.Errorf("failed: %s", kit.Text(failed))
+		f.T.Errorf("failed: got %s", kit.Text(failed))
 	}
 	ms := f.Messages()
 	if len(ms) != 1 || len(ms[0].Outcomes) != 1 || ms[0].Outcomes[0].ActivityID != items[1].ActivityID {
@@ -233,7 +233,7 @@ func twelveHours(f *kit.Fixture) {
 	f.WantPermanent(err)
 	f.WantErrorIs(renewals[0].Err, provider.ErrLockLimit)
 	if renewals[0].Lost || !renewals[0].Until.IsZero() {
-		f.T.Errorf("%+v", renewals[0])
+		f.T.Errorf("got %+v", renewals[0])
 	}
 	if !r.LockedUntil().Equal(until) || !r.Held(f.Now()) {
 		f.T.Errorf("locked until %v, want %v", r.LockedUntil(), until)

@@ -16,19 +16,19 @@ import (
 func Locking() kit.Group {
 	polling := []kit.Capability{kit.Polling}
 	return kit.Group{Name: "locking", Cases: []kit.Case{
-		{Name: "FetchedRecordsAreLocked", Run: fetchedAreLocked, Needs: polling},
-		{Name: "AnInstanceHasOneHolder", Run: oneHolder, Needs: polling},
-		{Name: "OtherInstancesAreUnhindered", Run: unhindered, Needs: polling},
-		{Name: "EveryFetchHasTokensOfItsOwn", Run: uniqueTokens, Needs: polling},
-		{Name: "AnUnknownTokenIsRefused", Run: unknownToken, Needs: polling},
-		{Name: "AnAckRemovesOnlyWhatWasFetched", Run: ackRemovesFetched, Needs: polling},
-		{Name: "ManyFetchersGetARecordOnce", Run: manyFetchers, Needs: polling},
-		{Name: "ManyFetchersKeepAnInstancesOrder", Run: manyFetchersOfInstances, Needs: polling},
-		{Name: "AFetchIsOverWhenItsWaitIs", Run: emptyFetch, Needs: []kit.Capability{kit.Polling, kit.VirtualTime}},
-		{Name: "AFetchEndsWithItsContext", Run: fetchEnds, Needs: polling, Visibility: kit.ShortLock},
+		{Name: "ReceivedRecordsAreLocked", Run: fetchedAreLocked, Needs: polling},
+		{Name: "InstanceHasOneHolder", Run: oneHolder, Needs: polling},
+		{Name: "OtherInstancesAreNotAffected", Run: unhindered, Needs: polling},
+		{Name: "EveryReceiveHasNewTokens", Run: uniqueTokens, Needs: polling},
+		{Name: "UnknownTokenIsRejected", Run: unknownToken, Needs: polling},
+		{Name: "AcknowledgeDeletesOnlyReceivedRecords", Run: ackRemovesFetched, Needs: polling},
+		{Name: "ConcurrentReceiversGetARecordOnce", Run: manyFetchers, Needs: polling},
+		{Name: "ConcurrentReceiversKeepOrderOfInstance", Run: manyFetchersOfInstances, Needs: polling},
+		{Name: "ReceiveEndsAfterItsWait", Run: emptyFetch, Needs: []kit.Capability{kit.Polling, kit.VirtualTime}},
+		{Name: "ReceiveEndsWithItsContext", Run: fetchEnds, Needs: polling, Visibility: kit.ShortLock},
 		{Name: "WrongArgumentsAreNamed", Run: wrongPolls, Needs: polling},
-		{Name: "AFailedFetchNamesItsOperation", Run: failedFetch, Needs: []kit.Capability{kit.Polling, kit.Faults}},
-		{Name: "AFailedRenewalLosesNothing", Run: failedRenewal, Needs: []kit.Capability{kit.Polling, kit.Faults}},
+		{Name: "FailedReceiveNamesItsOperation", Run: failedFetch, Needs: []kit.Capability{kit.Polling, kit.Faults}},
+		{Name: "FailedRenewalLosesNothing", Run: failedRenewal, Needs: []kit.Capability{kit.Polling, kit.Faults}},
 	}}
 }
 
@@ -45,7 +45,7 @@ func fetchedAreLocked(f *kit.Fixture) {
 		}
 		if r.ID == "" || r.ReceiptHandle == "" || r.Body == "" || r.ReceiveCount != 1 ||
 			(queue == provider.QueueInbox) != (r.Group != "" && r.Sequence != "") {
-			f.T.Errorf("record of %s: %s", queue, kit.Text(r))
+			f.T.Errorf("record of %s: got %s", queue, kit.Text(r))
 		}
 	}
 }
@@ -64,7 +64,7 @@ func adopted(f *kit.Fixture, records []provider.Record) (all []provider.InboxMes
 	f.T.Helper()
 	items, bad := f.Provider.DecodeOrchestrationItems(records)
 	if len(bad) > 0 {
-		f.T.Fatalf("unreadable: %v", bad)
+		f.T.Fatalf("unreadable: got %v", bad)
 	}
 	for _, it := range items {
 		all = append(all, it.Messages...)
@@ -196,7 +196,7 @@ func manyFetchers(f *kit.Fixture) {
 		}
 	})
 	if len(seen) != items {
-		f.T.Errorf("%d different records, want %d", len(seen), items)
+		f.T.Errorf("got %d different records, want %d", len(seen), items)
 	}
 	f.WantNone(kit.Queue, "all done")
 }
@@ -215,7 +215,7 @@ func manyFetchersOfInstances(f *kit.Fixture) {
 		h.take(items)
 		if lost, err := f.Polling().RenewRecords(f.Ctx(), provider.QueueInbox, time.Minute, records...); err != nil ||
 			len(lost) > 0 {
-			f.T.Errorf("%d records lost, error %v", len(lost), err) // others can receive in the meantime
+			f.T.Errorf("got %d lost records, error %v", len(lost), err) // others can receive in the meantime
 		}
 		h.release(items)
 		if err := f.Provider.DeleteRecords(f.Ctx(), provider.QueueInbox, records...); err != nil {
@@ -242,7 +242,7 @@ func (h *holders) take(items []*provider.OrchestrationItem) {
 		h.held[it.InstanceID] = true
 		for i := range it.Messages {
 			if n := it.Messages[i].TimerID; n != h.last[it.InstanceID]+1 {
-				h.f.T.Errorf("instance %s: message %d comes after %d", it.InstanceID, n, h.last[it.InstanceID])
+				h.f.T.Errorf("instance %s: got message %d after %d", it.InstanceID, n, h.last[it.InstanceID])
 			}
 			h.last[it.InstanceID] = it.Messages[i].TimerID
 		}
@@ -261,7 +261,7 @@ func emptyFetch(f *kit.Fixture) {
 	began := f.Now()
 	records, err := f.Polling().FetchRecords(f.Ctx(), kit.Queue)
 	if took := f.Now().Sub(began); err != nil || len(records) > 0 || took < time.Second || took > kit.LongVisibility/2 {
-		f.T.Errorf("%d records, error %v, after %v", len(records), err, took)
+		f.T.Errorf("got %d records, error %v, after %v", len(records), err, took)
 	}
 }
 
@@ -271,7 +271,7 @@ func fetchEnds(f *kit.Fixture) {
 	began := f.Now()
 	_, err := f.Polling().FetchRecords(ctx, kit.Queue)
 	if e, ok := errors.AsType[*provider.Error](err); !ok || !e.Retryable || f.Now().Sub(began) > 10*time.Second {
-		f.T.Errorf("error %v after %v, want a retryable *provider.Error", err, f.Now().Sub(began))
+		f.T.Errorf("got error %v after %v, want a retryable *provider.Error", err, f.Now().Sub(began))
 	}
 	f.StartWithoutWake("a").Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	// A service may not observe the end of the receive, and deliver the record. Such a record is redelivered when its
@@ -294,7 +294,7 @@ func wrongPolls(f *kit.Fixture) {
 	_, long := p.RenewRecords(f.Ctx(), kit.Queue, 12*time.Hour+time.Second, kit.Record(1, "x"))
 	for name, err := range map[string]error{"queue": fetched, "queue ": renewed, "lock": none, "lock ": long} {
 		if field, ok := errors.AsType[*provider.FieldError](err); !ok || field.Field != strings.TrimSpace(name) {
-			f.T.Errorf("error %v, want a FieldError of %s", err, name)
+			f.T.Errorf("got error %v, want a FieldError of %s", err, name)
 		}
 	}
 	wantLost(f, renew(f, kit.Queue, time.Minute)) // nothing to renew

@@ -19,30 +19,30 @@ func Poison() kit.Group {
 	return kit.Group{Name: "poison", Cases: []kit.Case{
 		{Name: "DeliveriesAreCountedFromOne", Run: countsFromOne, Visibility: 2 * time.Second},
 		{Name: "DeliveriesAreCountedForEachMessage", Run: countsEach},
-		{Name: "AFirstMarkTellsOfNoDeath", Run: firstMark},
-		{Name: "EarlierMarksAreDeaths", Run: earlierMarks},
-		{Name: "AMarkIsMadeOnce", Run: markedAgain},
-		{Name: "AMarkWhoseAnswerIsLostIsMadeOnce", Run: lostMark, Needs: []kit.Capability{kit.Faults}},
-		{Name: "AnUnmarkForgetsTheDeathsBefore", Run: unmarked},
-		{Name: "AnUnmarkLeavesALaterDelivery", Run: unmarkedLate},
-		{Name: "ProgressForgetsEarlierMarks", Run: progressed},
-		{Name: "ALateUnmarkBringsNoMarkBack", Run: unmarkedAfter},
-		{Name: "AnUnmarkOfWhatHasNoMark", Run: unmarkedTwice},
-		{Name: "AMarkTogetherIsMadeWhereNoneStands", Run: markedTogether},
-		{Name: "AMarkTogetherWhoseAnswerIsLostIsMadeOnce", Run: lostMarkTogether, Needs: []kit.Capability{kit.Faults}},
-		{Name: "MarksAreOfOneRecordAndWhatItIsFor", Run: marksAreApart},
-		{Name: "RefusedMarksAreErrors", Run: refusedMarks, Needs: []kit.Capability{kit.Faults}},
-		{Name: "WhatAQueueMovedIsFound", Run: movedAreFound, Optional: recovery},
-		{Name: "CopiesAreForPeople", Run: annotatedAreNotMoved, Optional: recovery},
-		{Name: "AMovedRecordThatIsKeptIsACopy", Run: keptAreCopies, Optional: recovery, Visibility: 2 * time.Second},
+		{Name: "FirstMarkerReportsNoCrash", Run: firstMark},
+		{Name: "EarlierMarkersAreCrashes", Run: earlierMarks},
+		{Name: "MarkerIsWrittenOnce", Run: markedAgain},
+		{Name: "MarkerWithLostResponseIsWrittenOnce", Run: lostMark, Needs: []kit.Capability{kit.Faults}},
+		{Name: "UnmarkForgetsEarlierCrashes", Run: unmarked},
+		{Name: "UnmarkKeepsLaterDelivery", Run: unmarkedLate},
+		{Name: "ProgressForgetsEarlierMarkers", Run: progressed},
+		{Name: "LateUnmarkRestoresNoMarker", Run: unmarkedAfter},
+		{Name: "UnmarkWithoutMarker", Run: unmarkedTwice},
+		{Name: "BatchMarkerIsWrittenIfNoneExists", Run: markedTogether},
+		{Name: "BatchMarkerWithLostResponseIsWrittenOnce", Run: lostMarkTogether, Needs: []kit.Capability{kit.Faults}},
+		{Name: "MarkersBelongToRecordAndTarget", Run: marksAreApart},
+		{Name: "RejectedMarkersAreErrors", Run: refusedMarks, Needs: []kit.Capability{kit.Faults}},
+		{Name: "MovedRecordIsFound", Run: movedAreFound, Optional: recovery},
+		{Name: "CopiesAreNotReturnedAgain", Run: annotatedAreNotMoved, Optional: recovery},
+		{Name: "StoredMovedRecordIsACopy", Run: storedAreCopies, Optional: recovery, Visibility: 2 * time.Second},
 		{Name: "ManyMovedRecords", Run: manyMoved, Optional: recovery, Needs: []kit.Capability{kit.VirtualTime}},
 		{
-			Name: "OneThatIsNotKeptIsFoundAgain", Run: movedAgain, Optional: recovery,
+			Name: "UnstoredMovedRecordIsFoundAgain", Run: movedAgain, Optional: recovery,
 			Needs: []kit.Capability{kit.VirtualTime},
 		},
-		{Name: "AnInstanceIsBlockedWithoutItsHistory", Run: blockedWithout},
-		{Name: "OnlyAnExecutionThatIsTheInstancesIsBlocked", Run: blockedOthers},
-		{Name: "WhatIsOverIsNotBlocked", Run: blockedAfterEnd},
+		{Name: "InstanceIsBlockedWithoutItsHistory", Run: blockedWithout},
+		{Name: "OnlyTheCurrentExecutionIsBlocked", Run: blockedOthers},
+		{Name: "EndedInstanceIsNotBlocked", Run: blockedAfterEnd},
 	}}
 }
 
@@ -52,7 +52,7 @@ func countsFromOne(f *kit.Fixture) {
 		for _, queue := range []string{provider.QueueInbox, kit.Queue, provider.QueueTimers} {
 			rs := f.Receive(queue)
 			if len(rs) != 1 || rs[0].ReceiveCount != want {
-				f.T.Fatalf("delivery %d from queue %s: %s", want, queue, kit.Text(rs))
+				f.T.Fatalf("delivery %d from queue %s: got %s", want, queue, kit.Text(rs))
 			}
 		}
 		f.Advance(3 * time.Second)
@@ -89,80 +89,80 @@ func attempt(record string, delivery int) provider.Attempt {
 	}
 }
 
-func firstMark(f *kit.Fixture) { f.WantDied(attempt("r", 11), 0) }
+func firstMark(f *kit.Fixture) { f.WantCrashes(attempt("r", 11), 0) }
 
 func earlierMarks(f *kit.Fixture) {
 	for n := range 4 {
-		f.WantDied(attempt("r", 11+n), n)
+		f.WantCrashes(attempt("r", 11+n), n)
 	}
-	f.WantDied(attempt("r", 20), 4) // the deliveries in between left no marker
+	f.WantCrashes(attempt("r", 20), 4) // the deliveries in between left no marker
 }
 
 func markedAgain(f *kit.Fixture) {
-	f.WantDied(attempt("r", 11), 0)
-	f.WantDied(attempt("r", 11), 0)
-	f.WantDied(attempt("r", 12), 1)
-	f.WantDied(attempt("r", 12), 1)
-	f.WantDied(attempt("r", 11), 1) // by a function that was frozen
-	f.WantDied(attempt("r", 13), 2)
+	f.WantCrashes(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 12), 1)
+	f.WantCrashes(attempt("r", 12), 1)
+	f.WantCrashes(attempt("r", 11), 1) // by a function that was frozen
+	f.WantCrashes(attempt("r", 13), 2)
 }
 
 func lostMark(f *kit.Fixture) {
 	hits := f.Fail(kit.Fault{Operation: kit.Update, Failure: kit.ResponseLost, Times: 1})
-	f.WantDied(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 11), 0)
 	if hits() != 1 {
 		f.T.Error("no response was lost")
 	}
-	f.WantDied(attempt("r", 12), 1)
+	f.WantCrashes(attempt("r", 12), 1)
 }
 
 func unmarked(f *kit.Fixture) {
-	f.WantDied(attempt("r", 11), 0)
-	f.WantDied(attempt("r", 12), 1)
+	f.WantCrashes(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 12), 1)
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 12)))
-	f.WantDied(attempt("r", 13), 0)
-	f.WantDied(attempt("r", 14), 1)
+	f.WantCrashes(attempt("r", 13), 0)
+	f.WantCrashes(attempt("r", 14), 1)
 }
 
 func unmarkedLate(f *kit.Fixture) {
 	for n := range 3 {
-		f.WantDied(attempt("r", 11+n), n)
+		f.WantCrashes(attempt("r", 11+n), n)
 	}
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 12)))
-	f.WantDied(attempt("r", 14), 1) // the 13th
+	f.WantCrashes(attempt("r", 14), 1) // the 13th
 }
 
 // progressed checks that a delivery that has stored progress and continues keeps its own marker and removes the others.
 func progressed(f *kit.Fixture) {
 	for n := range 3 {
-		f.WantDied(attempt("r", 11+n), n)
+		f.WantCrashes(attempt("r", 11+n), n)
 	}
 	on := attempt("r", 13)
 	on.Progressed = true
 	for range 2 {
 		f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), on))
 	}
-	f.WantDied(attempt("r", 14), 1) // the 13th
+	f.WantCrashes(attempt("r", 14), 1) // the 13th
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 14)))
-	f.WantDied(attempt("r", 15), 0)
+	f.WantCrashes(attempt("r", 15), 0)
 }
 
 // unmarkedAfter removes the marker of a frozen delivery after the marker of a later delivery.
 func unmarkedAfter(f *kit.Fixture) {
-	f.WantDied(attempt("r", 11), 0)
-	f.WantDied(attempt("r", 12), 1)
+	f.WantCrashes(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 12), 1)
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 12)))
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 11)))
-	f.WantDied(attempt("r", 13), 0)
+	f.WantCrashes(attempt("r", 13), 0)
 }
 
 func unmarkedTwice(f *kit.Fixture) {
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 11)))
-	f.WantDied(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 11), 0)
 	for range 2 {
 		f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 11)))
 	}
-	f.WantDied(attempt("r", 12), 0)
+	f.WantCrashes(attempt("r", 12), 0)
 }
 
 // together returns a delivery that runs concurrently with others.
@@ -173,37 +173,37 @@ func together(delivery int) provider.Attempt {
 }
 
 func markedTogether(f *kit.Fixture) {
-	f.WantDied(together(3), 0)
-	f.WantDied(together(3), 0) // repeated call
+	f.WantCrashes(together(3), 0)
+	f.WantCrashes(together(3), 0) // repeated call
 	for n := 4; n < 7; n++ {
-		f.WantDied(together(n), 1) // the delivery leaves no marker
+		f.WantCrashes(together(n), 1) // the delivery leaves no marker
 	}
-	f.WantDied(attempt("r", 7), 1)
-	f.WantDied(together(8), 2)
-	f.WantDied(together(6), 2) // by a function that was frozen
+	f.WantCrashes(attempt("r", 7), 1)
+	f.WantCrashes(together(8), 2)
+	f.WantCrashes(together(6), 2) // by a function that was frozen
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), attempt("r", 7)))
-	f.WantDied(together(9), 0)
-	f.WantDied(together(10), 1)
+	f.WantCrashes(together(9), 0)
+	f.WantCrashes(together(10), 1)
 }
 
 func lostMarkTogether(f *kit.Fixture) {
 	f.Fail(kit.Fault{Operation: kit.Update, Failure: kit.ResponseLost, Times: 1})
-	f.WantDied(together(3), 0)
-	f.WantDied(together(4), 1)
+	f.WantCrashes(together(3), 0)
+	f.WantCrashes(together(4), 1)
 }
 
 func marksAreApart(f *kit.Fixture) {
-	f.WantDied(attempt("r", 11), 0)
+	f.WantCrashes(attempt("r", 11), 0)
 	other, turn := attempt("r", 12), attempt("r", 12)
 	other.ExecutionID, turn.ActivityID = "y", 0
-	f.WantDied(other, 0)
-	f.WantDied(turn, 0)
-	f.WantDied(attempt("another", 12), 0)
+	f.WantCrashes(other, 0)
+	f.WantCrashes(turn, 0)
+	f.WantCrashes(attempt("another", 12), 0)
 	next := attempt("r", 12)
 	next.ActivityID = 70
-	f.WantDied(next, 0)
+	f.WantCrashes(next, 0)
 	f.Must(f.Provider.DeleteCrashMarker(f.Ctx(), turn))
-	f.WantDied(attempt("r", 12), 1)
+	f.WantCrashes(attempt("r", 12), 1)
 }
 
 func refusedMarks(f *kit.Fixture) {
@@ -241,7 +241,7 @@ func movedAreFound(f *kit.Fixture) {
 	found := moved(f)
 	for _, queue := range hubQueues() {
 		if ms := found[queue]; len(ms) != 1 || ms[0].Record.Body != "body of "+queue || ms[0].Record.ID == "" {
-			f.T.Errorf("moved from %s: %s", queue, kit.Text(ms))
+			f.T.Errorf("moved from %s: got %s", queue, kit.Text(ms))
 		}
 	}
 	if g := found[provider.QueueInbox][0].Record.Group; g != "g" {
@@ -258,12 +258,12 @@ func annotatedAreNotMoved(f *kit.Fixture) {
 	}
 	for queue, ms := range moved(f) {
 		if len(ms) != 1 || ms[0].Record.Body != "moved" {
-			f.T.Errorf("moved from %s: %s", queue, kit.Text(ms))
+			f.T.Errorf("moved from %s: got %s", queue, kit.Text(ms))
 		}
 	}
 }
 
-func keptAreCopies(f *kit.Fixture) {
+func storedAreCopies(f *kit.Fixture) {
 	for n, queue := range hubQueues() {
 		f.PutDeadLetter(queue, kit.Record(n, "moved"))
 	}
@@ -277,7 +277,7 @@ func keptAreCopies(f *kit.Fixture) {
 	}
 	f.Advance(3 * time.Second)
 	if ms := moved(f); len(ms) > 0 {
-		f.T.Errorf("returned again: %s", kit.Text(ms))
+		f.T.Errorf("returned again: got %s", kit.Text(ms))
 	}
 }
 
@@ -308,7 +308,7 @@ func manyMoved(f *kit.Fixture) {
 		}
 	}
 	if len(seen) != n {
-		f.T.Errorf("%d dead letters, want %d", len(seen), n)
+		f.T.Errorf("got %d dead letters, want %d", len(seen), n)
 	}
 }
 
@@ -329,7 +329,7 @@ func blockedWithout(f *kit.Fixture) {
 	f.Must(f.Provider.BlockInstance(f.Ctx(), "a", e.Instance.ExecutionID, "b1", why))
 	in := f.Instance("a")
 	if in.Status != provider.StatusBlocked {
-		f.T.Errorf("status is %s", in.Status)
+		f.T.Errorf("got status %s", in.Status)
 	}
 	f.WantEqual("diagnosis", in.Diagnosis, why)
 	f.WantBlocked()
@@ -337,7 +337,7 @@ func blockedWithout(f *kit.Fixture) {
 	f.WantBlocked("a")
 	f.Must(f.Provider.BlockInstance(f.Ctx(), "a", e.Instance.ExecutionID, "b2", nil))
 	if in := f.Instance("a"); in.Status != provider.StatusRunning || in.Diagnosis != nil {
-		f.T.Errorf("status is %s: %+v", in.Status, in.Diagnosis)
+		f.T.Errorf("got status %s: %+v", in.Status, in.Diagnosis)
 	}
 	f.WantBlocked()
 	e.Commit(kit.Completed(3), kit.Ended(`1`)) // turns of the instance still write the status
@@ -373,7 +373,7 @@ func heldLater(f *kit.Fixture) {
 	held := f.Timers()
 	slices.SortFunc(held, func(a, b provider.LockedTimer) int { return int(a.TimerID - b.TimerID) })
 	if len(held) != 2 {
-		f.T.Fatalf("%d timers after 15 minutes", len(held))
+		f.T.Fatalf("got %d timers after 15 minutes", len(held))
 	}
 	e.Commit(kit.TurnStarted(), history.Event{
 		Kind: history.TimerCancelled, SourceEventID: 3, Reason: "requested",

@@ -12,24 +12,24 @@ import (
 // and no lost messages.
 func QueueSemantics() kit.Group {
 	return kit.Group{Name: "queues", Cases: []kit.Case{
-		{Name: "MessagesOfAnInstanceComeInOrder", Run: orderInOneCall},
-		{Name: "OrderHoldsAcrossCalls", Run: orderAcrossCalls},
-		{Name: "PositionsGrow", Run: positionsGrow},
-		{Name: "InstancesDoNotHinderEachOther", Run: isolation},
-		{Name: "AnInstancesNextMessagesWaitForItsLock", Run: groupWaits},
+		{Name: "MessagesOfAnInstanceArriveInOrder", Run: orderInOneCall},
+		{Name: "OrderIsKeptAcrossCalls", Run: orderAcrossCalls},
+		{Name: "PositionsIncrease", Run: positionsGrow},
+		{Name: "InstancesDoNotBlockEachOther", Run: isolation},
+		{Name: "NextMessagesOfAnInstanceWaitForItsLock", Run: groupWaits},
 		{Name: "MessagesArriveAsTheyWereSent", Run: messageFields},
-		{Name: "SendingLeavesTheMessageAsItWas", Run: messageUntouched},
-		{Name: "ARepeatedOutcomeIsOneMessage", Run: repeatedOutcome},
+		{Name: "SendDoesNotChangeTheMessage", Run: messageUntouched},
+		{Name: "RepeatedOutcomeIsOneMessage", Run: repeatedOutcome},
 		{Name: "AnotherAttemptIsAnotherMessage", Run: otherAttempts},
-		{Name: "ARepeatedTimerIsOneMessage", Run: repeatedTimer},
-		{Name: "WakesAreNotTakenForRepeats", Run: wakesAreAllSent},
-		{Name: "WhatIsPickedUpIsNoRepeatOfWhatItWas", Run: recoveredIsSent},
-		{Name: "ALockExpires", Run: lockExpires, Visibility: 2 * time.Second},
-		{Name: "AnExpiredInstanceComesBackInOrder", Run: orderAfterExpiry, Visibility: 2 * time.Second},
-		{Name: "DeletedRecordsDoNotComeBack", Run: deletedStayAway, Visibility: 2 * time.Second},
-		{Name: "AbandonedAtOnce", Run: abandonedAtOnce},
-		{Name: "AbandonedWithDelay", Run: abandonedWithDelay},
-		{Name: "AnAbandonedInstanceComesBackInOrder", Run: abandonedGroup},
+		{Name: "RepeatedTimerIsOneMessage", Run: repeatedTimer},
+		{Name: "WakesAreNotDeduplicated", Run: wakesAreAllSent},
+		{Name: "RecoveredMessageIsNotADuplicate", Run: recoveredIsSent},
+		{Name: "LockExpires", Run: lockExpires, Visibility: 2 * time.Second},
+		{Name: "ExpiredInstanceIsRedeliveredInOrder", Run: orderAfterExpiry, Visibility: 2 * time.Second},
+		{Name: "DeletedRecordsAreNotRedelivered", Run: deletedStayAway, Visibility: 2 * time.Second},
+		{Name: "AbandonWithoutDelay", Run: abandonedAtOnce},
+		{Name: "AbandonWithDelay", Run: abandonedWithDelay},
+		{Name: "AbandonedInstanceIsRedeliveredInOrder", Run: abandonedGroup},
 	}}
 }
 
@@ -44,7 +44,7 @@ func outcome(id string, activityID int64, attempt int) provider.Message {
 func wantTimers(f *kit.Fixture, ms []provider.InboxMessage, first int64, n int) {
 	f.T.Helper()
 	if len(ms) != n {
-		f.T.Fatalf("%d messages, want %d", len(ms), n)
+		f.T.Fatalf("got %d messages, want %d", len(ms), n)
 	}
 	for i := range ms {
 		if want := first + int64(i); ms[i].TimerID != want {
@@ -97,7 +97,7 @@ func isolation(f *kit.Fixture) {
 	f.Enqueue(kit.Fired("a", 2), kit.Fired("c", 1))
 	items := f.Inbox()
 	if len(items) != 1 || items[0].InstanceID != "c" {
-		f.T.Errorf("while a and b are locked: %s", kit.Text(items))
+		f.T.Errorf("while a and b are locked: got %s", kit.Text(items))
 	}
 }
 
@@ -106,7 +106,7 @@ func groupWaits(f *kit.Fixture) {
 	first := f.Inbox()
 	f.Enqueue(kit.Fired("a", 2))
 	if items := f.Inbox(); len(items) > 0 {
-		f.T.Errorf("delivered while the instance is locked: %s", kit.Text(items))
+		f.T.Errorf("delivered while the instance is locked: got %s", kit.Text(items))
 	}
 	f.Must(f.Provider.DeleteRecords(f.Ctx(), provider.QueueInbox, first[0].Messages[0].Record))
 	wantTimers(f, f.Messages(), 2, 1)
@@ -134,13 +134,13 @@ func messageFields(f *kit.Fixture) {
 	f.Enqueue(sent...)
 	got := f.Messages()
 	if len(got) != len(sent) {
-		f.T.Fatalf("%d messages, want %d", len(got), len(sent))
+		f.T.Fatalf("got %d messages, want %d", len(got), len(sent))
 	}
 	for i := range sent {
 		sent[i].V = provider.WireVersion
 		f.WantEqual("message", got[i].Message, sent[i])
 		if r := got[i].Record; r.ID == "" || r.ReceiptHandle == "" || r.ReceiveCount != 1 {
-			f.T.Errorf("record %+v", r)
+			f.T.Errorf("got record %+v", r)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func repeatedOutcome(f *kit.Fixture) {
 	f.Enqueue(outcome("a", 3, 1))
 	f.Enqueue(outcome("a", 3, 1))
 	if ms := f.Messages(); len(ms) != 1 {
-		f.T.Errorf("%d messages, want 1", len(ms))
+		f.T.Errorf("got %d messages, want 1", len(ms))
 	}
 	f.Enqueue(outcome("a", 3, 1)) // even if the first message was already consumed
 	if ms := f.Messages(); len(ms) != 0 {
@@ -167,14 +167,14 @@ func repeatedOutcome(f *kit.Fixture) {
 func otherAttempts(f *kit.Fixture) {
 	f.Enqueue(outcome("a", 3, 1), outcome("a", 3, 2), outcome("a", 4, 1), outcome("b", 3, 1))
 	if ms := f.Messages(); len(ms) != 4 {
-		f.T.Errorf("%d messages, want 4", len(ms))
+		f.T.Errorf("got %d messages, want 4", len(ms))
 	}
 }
 
 func repeatedTimer(f *kit.Fixture) {
 	f.Enqueue(kit.Fired("a", 3), kit.Fired("a", 3), kit.Fired("a", 4), kit.Fired("b", 3))
 	if ms := f.Messages(); len(ms) != 3 {
-		f.T.Errorf("%d messages, want 3", len(ms))
+		f.T.Errorf("got %d messages, want 3", len(ms))
 	}
 }
 
@@ -201,7 +201,7 @@ func wakesAreAllSent(f *kit.Fixture) {
 	f.Enqueue(wake)
 	f.Enqueue(wake)
 	if ms := f.Messages(); len(ms) != 2 {
-		f.T.Errorf("%d messages, want 2", len(ms))
+		f.T.Errorf("got %d messages, want 2", len(ms))
 	}
 }
 
@@ -212,12 +212,12 @@ func lockExpires(f *kit.Fixture) {
 		f.T.Fatalf("received %s", kit.Text(first))
 	}
 	if again := f.Locked(kit.Queue); len(again) > 0 {
-		f.T.Errorf("received while locked: %s", kit.Text(again))
+		f.T.Errorf("received while locked: got %s", kit.Text(again))
 	}
 	f.Advance(3 * time.Second)
 	again := f.Locked(kit.Queue)
 	if len(again) != 1 || again[0].Record.ReceiveCount != 2 || again[0].Record.ID != first[0].Record.ID {
-		f.T.Errorf("after the lock: %s", kit.Text(again))
+		f.T.Errorf("after the lock: got %s", kit.Text(again))
 	}
 }
 
@@ -234,7 +234,7 @@ func deletedStayAway(f *kit.Fixture) {
 	f.Enqueue(kit.Fired("a", 1))
 	for _, queue := range []string{kit.Queue, provider.QueueTimers, provider.QueueInbox} {
 		if n := len(f.Drain(queue)); n != 1 {
-			f.T.Errorf("%d records in %s, want 1", n, queue)
+			f.T.Errorf("got %d records in %s, want 1", n, queue)
 		}
 	}
 	f.Advance(3 * time.Second)
@@ -249,7 +249,7 @@ func abandonedAtOnce(f *kit.Fixture) {
 	f.StartWithoutWake("a").Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	f.Must(f.Provider.AbandonRecords(f.Ctx(), kit.Queue, 0, f.Receive(kit.Queue)...))
 	if again := f.Locked(kit.Queue); len(again) != 1 || again[0].Record.ReceiveCount != 2 {
-		f.T.Errorf("abandoned: %s", kit.Text(again))
+		f.T.Errorf("abandoned: got %s", kit.Text(again))
 	}
 }
 
@@ -257,11 +257,11 @@ func abandonedWithDelay(f *kit.Fixture) {
 	f.StartWithoutWake("a").Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue))
 	f.Must(f.Provider.AbandonRecords(f.Ctx(), kit.Queue, 2*time.Second, f.Receive(kit.Queue)...))
 	if early := f.Locked(kit.Queue); len(early) > 0 {
-		f.T.Errorf("before the delay: %s", kit.Text(early))
+		f.T.Errorf("before the delay: got %s", kit.Text(early))
 	}
 	f.Advance(3 * time.Second)
 	if again := f.Locked(kit.Queue); len(again) != 2 {
-		f.T.Errorf("after the delay: %s", kit.Text(again))
+		f.T.Errorf("after the delay: got %s", kit.Text(again))
 	}
 }
 

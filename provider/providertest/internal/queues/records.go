@@ -14,9 +14,9 @@ import (
 // Records tests operations on records that do not depend on their content.
 func Records() kit.Group {
 	return kit.Group{Name: "records", Cases: []kit.Case{
-		{Name: "UnreadableInboxRecordsAreReturnedApart", Run: unreadableInbox},
-		{Name: "UnreadableWorkItemsAreReturnedApart", Run: unreadableWork},
-		{Name: "UnreadableTimersAreReturnedApart", Run: unreadableTimers},
+		{Name: "UnreadableInboxRecordsAreReturnedSeparately", Run: unreadableInbox},
+		{Name: "UnreadableWorkItemsAreReturnedSeparately", Run: unreadableWork},
+		{Name: "UnreadableTimersAreReturnedSeparately", Run: unreadableTimers},
 		{Name: "MessagesAreSortedByInstanceInOrder", Run: sortedByInstance},
 		{Name: "DeadLettersAreCopies", Run: deadLetters},
 		{Name: "UnknownQueuesAreNamed", Run: unknownQueues},
@@ -33,7 +33,7 @@ func groupedRecord(f *kit.Fixture, n int, instanceID, body string) provider.Reco
 	}))
 	rs := f.Receive(provider.QueueInbox)
 	if len(rs) != 1 {
-		f.T.Fatalf("%d records, want a wake", len(rs))
+		f.T.Fatalf("got %d records, want a wake", len(rs))
 	}
 	f.Must(f.Provider.DeleteRecords(f.Ctx(), provider.QueueInbox, rs[0]))
 	r := kit.Record(n, body)
@@ -56,7 +56,7 @@ func notMessages() []string {
 func wantUnreadable(f *kit.Fixture, got []provider.Unreadable, want ...provider.Record) {
 	f.T.Helper()
 	if len(got) != len(want) {
-		f.T.Fatalf("%d unreadable records, want %d: %v", len(got), len(want), got)
+		f.T.Fatalf("got %d unreadable records, want %d: %v", len(got), len(want), got)
 	}
 	for i := range want {
 		if got[i].Record != want[i] || got[i].Err == nil {
@@ -74,7 +74,7 @@ func unreadableInbox(f *kit.Fixture) {
 	items, unreadable := f.Provider.DecodeOrchestrationItems(append(slices.Clip(bad), good))
 	wantUnreadable(f, unreadable, bad...)
 	if len(items) != 1 || items[0].InstanceID != "a" || items[0].Messages[0].Record != good {
-		f.T.Errorf("read: %s", kit.Text(items))
+		f.T.Errorf("read: got %s", kit.Text(items))
 	}
 }
 
@@ -91,7 +91,7 @@ func unreadableWork(f *kit.Fixture) {
 	items, unreadable := f.Provider.DecodeWorkItems(f.Ctx(), append(slices.Clip(bad), good))
 	wantUnreadable(f, unreadable, bad...)
 	if len(items) != 1 || items[0].ActivityID != 3 || items[0].Record != good {
-		f.T.Errorf("read: %s", kit.Text(items))
+		f.T.Errorf("read: got %s", kit.Text(items))
 	}
 }
 
@@ -107,7 +107,7 @@ func unreadableTimers(f *kit.Fixture) {
 	timers, unreadable := f.Provider.DecodeTimers(append(slices.Clip(bad), good))
 	wantUnreadable(f, unreadable, bad...)
 	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Record != good {
-		f.T.Errorf("read: %s", kit.Text(timers))
+		f.T.Errorf("read: got %s", kit.Text(timers))
 	}
 }
 
@@ -131,7 +131,7 @@ func deadLetters(f *kit.Fixture) {
 	for _, queue := range []string{provider.QueueInbox, kit.Queue, provider.QueueTimers} {
 		rs := f.Receive(queue)
 		if len(rs) != 1 {
-			f.T.Fatalf("%d records in %s, want 1", len(rs), queue)
+			f.T.Fatalf("got %d records in %s, want 1", len(rs), queue)
 		}
 		for range 2 { // a repeated delivery can copy it twice
 			f.Must(f.Provider.DeadLetter(f.Ctx(), queue, provider.Unreadable{
@@ -156,7 +156,7 @@ func unknownQueues(f *kit.Fixture) {
 		"DeleteRecords":  f.Provider.DeleteRecords(f.Ctx(), "nowhere", r),
 	} {
 		if field, ok := errors.AsType[*provider.FieldError](err); !ok || field.Field == "" {
-			f.T.Errorf("%s: error %v, want a FieldError", name, err)
+			f.T.Errorf("%s: got error %v, want a FieldError", name, err)
 		}
 	}
 	f.Must(failed) // no call can fail
@@ -177,12 +177,12 @@ func manyRecords(f *kit.Fixture) {
 	f.Must(f.Provider.AbandonRecords(f.Ctx(), kit.Queue, 0, first...))
 	again := receive()
 	if len(first) != 25 || len(again) != 25 {
-		f.T.Fatalf("%d records, %d after all were abandoned, want 25", len(first), len(again))
+		f.T.Fatalf("got %d records, %d after all were abandoned, want 25", len(first), len(again))
 	}
 	f.Must(f.Provider.DeleteRecords(f.Ctx(), kit.Queue, again...))
 	f.Advance(time.Second)
 	if left := receive(); len(left) > 0 {
-		f.T.Errorf("%d records left", len(left))
+		f.T.Errorf("got %d remaining records, want none", len(left))
 	}
 }
 
@@ -195,6 +195,6 @@ func noRecords(f *kit.Fixture) {
 		f.T.Errorf("decoded %v, %v from no records", items, bad)
 	}
 	if failed, err := f.Provider.AckWorkItems(f.Ctx(), kit.Queue, nil); err != nil || len(failed) > 0 {
-		f.T.Errorf("acknowledge without outcomes: %v, %v", failed, err)
+		f.T.Errorf("acknowledge without outcomes: got %v, error %v", failed, err)
 	}
 }

@@ -11,13 +11,13 @@ import (
 // Timers tests that timers are held until they are nearly due, or for the maximum delay.
 func Timers() kit.Group {
 	return kit.Group{Name: "timers", Cases: []kit.Case{
-		{Name: "ATurnsTimersAreHeld", Run: turnsTimers},
-		{Name: "ATimerIsWhatWasCreated", Run: timerFields},
-		{Name: "HeldUntilNearlyDue", Run: heldUntilDue},
-		{Name: "OneThatIsDueIsNotHeld", Run: dueAtOnce},
-		{Name: "ALongOneIsSeenAgainInTime", Run: longTimers, Needs: []kit.Capability{kit.VirtualTime}},
-		{Name: "ManyAtOnce", Run: manyTimers},
-		{Name: "OfTwoHeldLaterTheOneThatIsWaitedForIsSeen", Run: heldLater, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "TimersOfATurnAreDelayed", Run: turnsTimers},
+		{Name: "TimerIsReceivedAsCreated", Run: timerFields},
+		{Name: "TimerIsDelayedUntilNearlyDue", Run: heldUntilDue},
+		{Name: "DueTimerIsNotDelayed", Run: dueAtOnce},
+		{Name: "LongTimerIsReceivedInTime", Run: longTimers, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "ManyTimersAtOnce", Run: manyTimers},
+		{Name: "LaterTimersDoNotHideAwaitedTimer", Run: heldLater, Needs: []kit.Capability{kit.VirtualTime}},
 	}}
 }
 
@@ -36,7 +36,7 @@ func timerFields(f *kit.Fixture) {
 	e.Commit(kit.Timer(due))
 	ts := f.Timers()
 	if len(ts) != 1 {
-		f.T.Fatalf("%d timers, want 1", len(ts))
+		f.T.Fatalf("got %d timers, want 1", len(ts))
 	}
 	f.WantEqual("timer", ts[0].Timer, provider.Timer{
 		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 2, TimerID: 3,
@@ -55,7 +55,7 @@ func heldUntilDue(f *kit.Fixture) {
 	}
 	f.Advance(due.Sub(f.Now()))
 	if ts := f.DueTimers(); len(ts) != 1 {
-		f.T.Errorf("%d timers at the due time, want 1", len(ts))
+		f.T.Errorf("got %d timers at the due time, want 1", len(ts))
 	}
 }
 
@@ -64,7 +64,7 @@ func dueAtOnce(f *kit.Fixture) {
 	f.Must(f.Provider.HoldTimers(f.Ctx(), kit.TimerDue(3, now), kit.TimerDue(4, now.Add(-100*365*24*time.Hour)),
 		kit.TimerDue(5, now.Add(900*time.Millisecond))))
 	if ts := f.Timers(); len(ts) != 3 {
-		f.T.Errorf("%d timers immediately, want 3: the last is due in less than a second", len(ts))
+		f.T.Errorf("got %d timers immediately, want 3: the last is due in less than a second", len(ts))
 	}
 }
 
@@ -81,7 +81,7 @@ func longTimers(f *kit.Fixture) {
 	f.Must(f.Provider.HoldTimers(f.Ctx(), kit.TimerDue(7, start.Add(10*365*24*time.Hour)))) // not due during the test
 	f.Advance(10 * time.Minute)
 	if ts := f.Timers(); len(ts) > 0 {
-		f.T.Errorf("after 10 minutes: %s", kit.Text(ts))
+		f.T.Errorf("after 10 minutes: got %s", kit.Text(ts))
 	}
 	for len(dues) > 0 {
 		f.Advance(time.Second)
@@ -112,6 +112,6 @@ func manyTimers(f *kit.Fixture) {
 		seen[t.TimerID] = true
 	}
 	if len(seen) != 33 {
-		f.T.Errorf("%d timers, want 33", len(seen))
+		f.T.Errorf("got %d timers, want 33", len(seen))
 	}
 }

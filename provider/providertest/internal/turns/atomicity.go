@@ -13,36 +13,36 @@ import (
 // R7).
 func Atomicity() kit.Group {
 	return kit.Group{Name: "atomicity", Cases: []kit.Case{
-		{Name: "ATurnCommitsWhole", Run: aTurnCommitsWhole},
-		{Name: "TheEndAndItsOutputsCommitTogether", Run: endAndOutputs},
+		{Name: "TurnCommitsAtomically", Run: aTurnCommitsWhole},
+		{Name: "EndAndItsOutputsCommitAtomically", Run: endAndOutputs},
 		{
-			Name: "OfTwoTurnsOnOneHeadOneIsCommitted",
+			Name: "OnlyOneOfTwoTurnsOnAHeadCommits",
 			Run:  func(f *kit.Fixture) { oneOfTwo(f, kit.Activity(kit.Queue), kit.Ended(`1`)) },
 		},
 		{
-			Name: "ALargeTurnLosesWhole",
+			Name: "LargeTurnLosesAtomically",
 			Run:  func(f *kit.Fixture) { oneOfTwo(f, kit.Activity(kit.Queue), kit.Bulky(900<<10)) },
 		},
 		{
-			Name: "ALargeTurnWinsWhole",
+			Name: "LargeTurnWinsAtomically",
 			Run:  func(f *kit.Fixture) { oneOfTwo(f, kit.Bulky(900<<10), kit.Activity(kit.Queue)) },
 		},
 		{
-			Name: "OfTwoLargeTurnsOneIsCommitted",
+			Name: "OnlyOneOfTwoLargeTurnsCommits",
 			Run:  func(f *kit.Fixture) { oneOfTwo(f, kit.Bulky(900<<10), kit.Bulky(800<<10)) },
 		},
-		{Name: "OfManyConcurrentTurnsOneIsCommitted", Run: oneOfMany},
-		{Name: "AnOldHeadIsAConflict", Run: oldHead},
+		{Name: "OnlyOneOfManyConcurrentTurnsCommits", Run: oneOfMany},
+		{Name: "OldHeadIsAConflict", Run: oldHead},
 		{
-			Name: "ALostResponseIsSuccess", Run: func(f *kit.Fixture) { lostResponse(f, kit.Activity(kit.Queue)) },
+			Name: "LostResponseIsSuccess", Run: func(f *kit.Fixture) { lostResponse(f, kit.Activity(kit.Queue)) },
 			Needs: []kit.Capability{kit.Faults},
 		},
 		{
-			Name: "ALostResponseOfALargeTurnIsSuccess",
+			Name: "LostResponseOfLargeTurnIsSuccess",
 			Run:  func(f *kit.Fixture) { lostResponse(f, kit.Bulky(900<<10)) }, Needs: []kit.Capability{kit.Faults},
 		},
-		{Name: "ARefusedCommitLeavesNothing", Run: refusedCommit, Needs: []kit.Capability{kit.Faults}},
-		{Name: "WhatIsNotSentIsFoundInTheSegment", Run: unsentOutputs, Needs: []kit.Capability{kit.Faults}},
+		{Name: "RejectedCommitWritesNothing", Run: refusedCommit, Needs: []kit.Capability{kit.Faults}},
+		{Name: "UnsentOutputsAreFoundInTheSegment", Run: unsentOutputs, Needs: []kit.Capability{kit.Faults}},
 	}}
 }
 
@@ -52,10 +52,10 @@ func aTurnCommitsWhole(f *kit.Fixture) {
 		kit.Timer(f.StoredNow()))
 	e.WantSegments(t)
 	if n, other := f.Work(kit.Queue), f.Work(kit.OtherQueue); len(n) != 2 || len(other) != 1 {
-		f.T.Errorf("%d and %d work items, want 2 and 1", len(n), len(other))
+		f.T.Errorf("got %d and %d work items, want 2 and 1", len(n), len(other))
 	}
 	if n := f.Timers(); len(n) != 1 {
-		f.T.Errorf("%d timers, want 1", len(n))
+		f.T.Errorf("got %d timers, want 1", len(n))
 	}
 	f.WantStatus("a", provider.StatusRunning)
 }
@@ -113,7 +113,7 @@ func oneOfMany(f *kit.Fixture) {
 	}
 	e.WantSegments(turns[winner])
 	if n := len(f.Work(kit.Queue)); n != winner+1 {
-		f.T.Errorf("%d work items, want the %d of the committed turn", n, winner+1)
+		f.T.Errorf("got %d work items, want the %d of the committed turn", n, winner+1)
 	}
 }
 
@@ -138,7 +138,7 @@ func lostResponse(f *kit.Fixture, event history.Event) {
 	t := e.Commit(kit.TurnStarted(), event)
 	e.WantSegments(t)
 	if hits() != 1 {
-		f.T.Errorf("%d responses lost, want 1", hits())
+		f.T.Errorf("got %d lost responses, want 1", hits())
 	}
 	f.WantStatus("a", provider.StatusRunning)
 }
@@ -163,11 +163,11 @@ func unsentOutputs(f *kit.Fixture) {
 	hits := f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 	t := e.Turn(kit.TurnStarted(), kit.Detached("b"), kit.Ended(`1`))
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), t); err == nil || errors.Is(err, provider.ErrConflict) {
-		f.T.Errorf("error of a turn whose message was rejected: %v", err)
+		f.T.Errorf("error of a turn whose message was rejected: got error %v", err)
 	}
 	e.WantSegments(t)
 	if hits() != 1 {
-		f.T.Errorf("%d sends rejected, want 1", hits())
+		f.T.Errorf("got %d rejected sends, want 1", hits())
 	}
 	// The status is written last, because the ID must not be used again before all outputs were accepted.
 	f.WantStatus("a", provider.StatusPending)

@@ -12,12 +12,12 @@ import (
 func Blocked() kit.Group {
 	return kit.Group{Name: "blocked", Cases: []kit.Case{
 		{Name: "ParkedInputsBlockTheInstance", Run: parkedBlocks},
-		{Name: "AnotherBuildFindsIt", Run: anotherBuildFinds},
-		{Name: "AnOlderBuildThatReportsAgainFindsIt", Run: rollbackFinds},
-		{Name: "TheTurnThatFollowsUnblocks", Run: turnUnblocks},
-		{Name: "WhatStaysBlockedIsNotWrittenAgain", Run: staysBlocked},
-		{Name: "WhatIsParkedIsSettled", Run: parkedIsSettled},
-		{Name: "ABlockThatWasNotWrittenIsWritten", Run: blockRepaired, Needs: []kit.Capability{kit.Faults}},
+		{Name: "AnotherBuildFindsInstance", Run: anotherBuildFinds},
+		{Name: "OlderBuildThatReportsAgainFindsInstance", Run: rollbackFinds},
+		{Name: "NextTurnUnblocks", Run: turnUnblocks},
+		{Name: "BlockedInstanceIsNotWrittenAgain", Run: staysBlocked},
+		{Name: "ParkedOutcomeIsSettled", Run: parkedIsSettled},
+		{Name: "UnwrittenBlockIsWritten", Run: blockRepaired, Needs: []kit.Capability{kit.Faults}},
 	}}
 }
 
@@ -28,7 +28,7 @@ func parkedBlocks(f *kit.Fixture) {
 	e.Commit(kit.Parked("b1", kit.Completed(3)))
 	in := f.Instance("a")
 	if in.Status != provider.StatusBlocked {
-		f.T.Errorf("status is %s", in.Status)
+		f.T.Errorf("got status %s", in.Status)
 	}
 	f.WantEqual("diagnosis", in.Diagnosis, kit.Parked("").Error)
 	page, err := f.Provider.ListInstances(f.Ctx(), provider.ListQuery{Status: provider.StatusBlocked})
@@ -67,7 +67,7 @@ func turnUnblocks(f *kit.Fixture) {
 	f.Must(err)
 	e.Follow(t)
 	if in := f.Instance("a"); in.Status != provider.StatusRunning || in.Diagnosis != nil {
-		f.T.Errorf("status is %s: %+v", in.Status, in.Diagnosis)
+		f.T.Errorf("got status %s: %+v", in.Status, in.Diagnosis)
 	}
 	f.WantBlocked()
 	e.Commit(kit.Parked("b1"))

@@ -13,20 +13,20 @@ import (
 // not affected.
 func Corruption() kit.Group {
 	g := kit.Group{Name: "corruption", Cases: []kit.Case{
-		{Name: "AnUndecodableTurn", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Undecodable, 1) }},
-		{Name: "AnUndecodableLastTurn", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Undecodable, 3) }},
-		{Name: "AnUndecodableStart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Undecodable, 0) }},
-		{Name: "ATurnOfALaterRelease", Run: func(f *kit.Fixture) { damagedTurn(f, kit.LaterRelease, 1) }},
-		{Name: "ALastTurnOfALaterRelease", Run: func(f *kit.Fixture) { damagedTurn(f, kit.LaterRelease, 3) }},
-		{Name: "AMissingPart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.PartMissing, 2) }},
-		{Name: "AMissingFirstPart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Missing, 2) }},
-		{Name: "AMissingTurn", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Missing, 1) }},
-		{Name: "AMissingStart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Missing, 0) }},
-		{Name: "TheEndIsInADamagedTurn", Run: damagedEnd},
-		{Name: "OtherInstancesAreUnhindered", Run: othersGoOn},
-		{Name: "ADamagedExecutionCanBeEnded", Run: canBeEnded},
-		{Name: "ADamagedInstanceCanBeTerminated", Run: terminateDamaged},
-		{Name: "ADamagedChildThatIsTerminatedTellsItsParent", Run: terminateDamagedChild},
+		{Name: "UndecodableTurn", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Undecodable, 1) }},
+		{Name: "UndecodableLastTurn", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Undecodable, 3) }},
+		{Name: "UndecodableStart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Undecodable, 0) }},
+		{Name: "TurnOfLaterRelease", Run: func(f *kit.Fixture) { damagedTurn(f, kit.LaterRelease, 1) }},
+		{Name: "LastTurnOfLaterRelease", Run: func(f *kit.Fixture) { damagedTurn(f, kit.LaterRelease, 3) }},
+		{Name: "MissingPart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.PartMissing, 2) }},
+		{Name: "MissingFirstPart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Missing, 2) }},
+		{Name: "MissingTurn", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Missing, 1) }},
+		{Name: "MissingStart", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Missing, 0) }},
+		{Name: "EndInDamagedTurn", Run: damagedEnd},
+		{Name: "OtherInstancesAreNotAffected", Run: othersGoOn},
+		{Name: "DamagedExecutionCanBeEnded", Run: canBeEnded},
+		{Name: "DamagedInstanceCanBeTerminated", Run: terminateDamaged},
+		{Name: "TerminatedDamagedChildReportsToParent", Run: terminateDamagedChild},
 	}}
 	for i := range g.Cases {
 		g.Cases[i].Needs = []kit.Capability{kit.Corruption}
@@ -47,7 +47,7 @@ func threeTurns(f *kit.Fixture, id string) *kit.Execution {
 func wantCorrupt(f *kit.Fixture, what string, e *kit.Execution, err error) {
 	f.T.Helper()
 	if !errors.Is(err, provider.ErrCorrupt) {
-		f.T.Errorf("%s: error %v, want %v", what, err, provider.ErrCorrupt)
+		f.T.Errorf("%s: got error %v, want %v", what, err, provider.ErrCorrupt)
 	}
 	if err != nil && !strings.Contains(err.Error(), e.Instance.ExecutionID) {
 		f.T.Errorf("%s: the error does not name the execution: %v", what, err)
@@ -73,7 +73,7 @@ func damagedTurn(f *kit.Fixture, d kit.Damage, segment int64) {
 		wantCorrupt(f, "history", e, err)
 	}
 	if n != 1 {
-		f.T.Errorf("%d errors, want 1", n)
+		f.T.Errorf("got %d errors, want 1", n)
 	}
 }
 
@@ -166,6 +166,6 @@ func terminateDamagedChild(f *kit.Fixture) {
 	told := f.Messages()
 	if len(told) != 1 || told[0].Kind != provider.MessageChildOutcome || told[0].Error == nil ||
 		told[0].Error.Type != history.TypeTerminated {
-		f.T.Errorf("messages to the parent: %s", kit.Text(told))
+		f.T.Errorf("messages to the parent: got %s", kit.Text(told))
 	}
 }

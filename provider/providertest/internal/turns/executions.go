@@ -14,31 +14,31 @@ import (
 // Executions tests that continue-as-new ends one execution and starts the next one atomically (R3).
 func Executions() kit.Group {
 	return kit.Group{Name: "executions", Cases: []kit.Case{
-		{Name: "ContinueAsNewMakesTheNext", Run: makesTheNext},
-		{Name: "TheNextBeginsWithWhatIsCarriedOver", Run: carriedOver},
-		{Name: "AFirstTurnMayContinue", Run: firstTurnContinues},
-		{Name: "OfTwoTurnsOnOneHeadOneIsCommitted", Run: func(f *kit.Fixture) { continueOrNot(f, true) }},
-		{Name: "TheOtherMayWin", Run: func(f *kit.Fixture) { continueOrNot(f, false) }},
-		{Name: "ALostResponseIsSuccess", Run: lostContinue, Needs: []kit.Capability{kit.Faults}},
-		{Name: "ARefusedCommitLeavesNothing", Run: refusedContinue, Needs: []kit.Capability{kit.Faults}},
-		{Name: "ALargeOneContinuesWhole", Run: func(f *kit.Fixture) { largeContinue(f, 900<<10, 900<<10) }},
-		{Name: "WhatDoesNotFitOneCommitIsTooLarge", Run: continueTooLarge},
-		{Name: "AMessageForAnOldOneReadsTheCurrent", Run: oldMessage},
-		{Name: "TheHistoryOfAnOldOneStays", Run: oldHistory},
+		{Name: "ContinueAsNewCreatesNextExecution", Run: makesTheNext},
+		{Name: "NextExecutionStartsWithCarriedEvents", Run: carriedOver},
+		{Name: "FirstTurnMayContinueAsNew", Run: firstTurnContinues},
+		{Name: "OnlyOneOfTwoTurnsOnAHeadCommits", Run: func(f *kit.Fixture) { continueOrNot(f, true) }},
+		{Name: "OtherTurnMayWin", Run: func(f *kit.Fixture) { continueOrNot(f, false) }},
+		{Name: "LostResponseIsSuccess", Run: lostContinue, Needs: []kit.Capability{kit.Faults}},
+		{Name: "RejectedCommitWritesNothing", Run: refusedContinue, Needs: []kit.Capability{kit.Faults}},
+		{Name: "LargeExecutionContinuesAtomically", Run: func(f *kit.Fixture) { largeContinue(f, 900<<10, 900<<10) }},
+		{Name: "TooLargeCommitIsRejected", Run: continueTooLarge},
+		{Name: "MessageForEarlierExecutionReadsCurrentOne", Run: oldMessage},
+		{Name: "HistoryOfEarlierExecutionIsKept", Run: oldHistory},
 		{Name: "ExecutionsAreListedNewestFirst", Run: listExecutions},
-		{Name: "AnExecutionIsOfOneInstance", Run: foreignExecution},
+		{Name: "ExecutionBelongsToOneInstance", Run: foreignExecution},
 		{
-			Name: "WhatOutlivesAnExecutionIsSentAgainAcross", Run: redispatchAcross,
+			Name: "OutlivingOutputsAreSentAgainAcrossExecutions", Run: redispatchAcross,
 			Needs: []kit.Capability{kit.VirtualTime},
 		},
 		{
-			Name: "WhatOutlivesAnExecutionIsSentAgainSinceATime", Run: redispatchSince,
+			Name: "OutlivingOutputsAreSentAgainSinceATime", Run: redispatchSince,
 			Needs: []kit.Capability{kit.VirtualTime},
 		},
-		{Name: "AnUnsentStartIsFoundAcross", Run: unsentAcross, Needs: []kit.Capability{kit.Faults}},
-		{Name: "ALateStatusOfAnOldOneIsNotWritten", Run: lateStatus},
-		{Name: "TheCustomStatusStays", Run: customStatusStays},
-		{Name: "TheLastOneEndsTheInstance", Run: lastEnds},
+		{Name: "UnsentStartIsFoundAcrossExecutions", Run: unsentAcross, Needs: []kit.Capability{kit.Faults}},
+		{Name: "LateStatusOfEarlierExecutionIsNotWritten", Run: lateStatus},
+		{Name: "CustomStatusIsKept", Run: customStatusStays},
+		{Name: "LastExecutionEndsTheInstance", Run: lastEnds},
 	}}
 }
 
@@ -49,20 +49,20 @@ func makesTheNext(f *kit.Fixture) {
 	in := f.Instance("a")
 	if in.ExecutionID != "x2" || in.ExecutionNumber != 2 || in.Status != provider.StatusRunning ||
 		in.Version != kit.V1 || in.CreatedAt != e.Instance.CreatedAt {
-		f.T.Errorf("instance %s", kit.Text(in))
+		f.T.Errorf("got instance %s", kit.Text(in))
 	}
 	o := next.Read()
 	if o.Previous != e.Instance.ExecutionID || len(o.Segments) != 1 || o.Head != (provider.Head{
 		ExecutionID: "x2", Watermark: kit.At(2),
 	}) {
-		f.T.Errorf("execution read: %s", kit.Text(o))
+		f.T.Errorf("execution read: got %s", kit.Text(o))
 	}
 	t := next.Turn(kit.TurnStarted(), kit.Activity(kit.Queue))
 	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
 	f.Must(err)
 	f.WantStatus("a", provider.StatusRunning)
 	if ws := f.Work(kit.Queue); len(ws) != 2 || ws[0].ExecutionID == ws[1].ExecutionID {
-		f.T.Errorf("work items %s, want one of each execution", kit.Text(ws))
+		f.T.Errorf("got work items %s, want one of each execution", kit.Text(ws))
 	}
 }
 
@@ -85,7 +85,7 @@ func firstTurnContinues(f *kit.Fixture) {
 	e := f.Start("a")
 	next := e.ContinueAs("x2", kit.TurnStarted())
 	if next.Instance.Status != provider.StatusRunning || next.Instance.Version != kit.V1 {
-		f.T.Errorf("instance %s", kit.Text(next.Instance))
+		f.T.Errorf("got instance %s", kit.Text(next.Instance))
 	}
 }
 
@@ -103,17 +103,17 @@ func continueOrNot(f *kit.Fixture, wins bool) {
 	_, err = f.Provider.AckOrchestrationItem(f.Ctx(), loser)
 	f.WantErrorIs(err, provider.ErrConflict)
 	if got := f.Instance("a").ExecutionID == "x2"; got != wins {
-		f.T.Errorf("instance continued as new: %v, want %v", got, wins)
+		f.T.Errorf("instance continued as new: got %v, want %v", got, wins)
 	}
 	if n := len(f.Work(kit.OtherQueue)); (n == 0) != wins {
-		f.T.Errorf("%d work items", n)
+		f.T.Errorf("got %d work items", n)
 	}
 	if n := len(f.Messages()); (n == 2) != wins {
-		f.T.Errorf("%d messages besides the wake, want none", n-1)
+		f.T.Errorf("got %d messages besides the wake, want none", n-1)
 	}
 	for _, err := range f.Provider.ReadHistory(f.Ctx(), "a", "x2", 0) {
 		if (err == nil) != wins {
-			f.T.Errorf("history of the next execution: %v", err)
+			f.T.Errorf("history of the next execution: got error %v", err)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func lostContinue(f *kit.Fixture) {
 	hits := f.Fail(kit.Fault{Operation: kit.Write, Failure: kit.ResponseLost, Times: 1})
 	e.ContinueAs("x2", kit.TurnStarted())
 	if hits() != 1 || f.Instance("a").ExecutionID != "x2" {
-		f.T.Errorf("%d responses lost, execution %s", hits(), f.Instance("a").ExecutionID)
+		f.T.Errorf("got %d lost responses, execution %s", hits(), f.Instance("a").ExecutionID)
 	}
 }
 
@@ -134,10 +134,10 @@ func refusedContinue(f *kit.Fixture) {
 	f.WantPermanent(err)
 	e.WantSegments()
 	if in := f.Instance("a"); in.ExecutionID != e.Instance.ExecutionID || in.Status != provider.StatusPending {
-		f.T.Errorf("instance %s", kit.Text(in))
+		f.T.Errorf("got instance %s", kit.Text(in))
 	}
 	if n := len(f.Messages()); n != 1 {
-		f.T.Errorf("%d messages, want the wake", n)
+		f.T.Errorf("got %d messages, want the wake", n)
 	}
 }
 
@@ -206,7 +206,7 @@ func listExecutions(f *kit.Fixture) {
 	for x, err := range f.Provider.ListExecutions(f.Ctx(), "a") {
 		f.Must(err)
 		if got = append(got, x.ExecutionID); x.Number != int64(len(want)-len(got)+1) || x.StartedAt.IsZero() {
-			f.T.Errorf("execution %s", kit.Text(x))
+			f.T.Errorf("got execution %s", kit.Text(x))
 		}
 	}
 	f.WantEqual("executions", got, want)
@@ -285,7 +285,7 @@ func wantAcross(f *kit.Fixture, id, want string, from func(had []time.Time) prov
 		f.T.Errorf("%s: started %q, want %q", id, got, want)
 	}
 	if ws := f.Work(kit.Queue); len(ws) != 1 || ws[0].ExecutionID != id+"-x3" {
-		f.T.Errorf("%s: work items %s, want that of the current execution", id, kit.Text(ws))
+		f.T.Errorf("%s: got work items %s, want that of the current execution", id, kit.Text(ws))
 	}
 }
 
@@ -300,7 +300,7 @@ func unsentAcross(f *kit.Fixture) {
 	next := f.ExecutionAfter(t)
 	f.Redispatch(next, kit.At(1))
 	if ms := f.Messages(); len(ms) != 1 || ms[0].InstanceID != "b" {
-		f.T.Errorf("sent again: %s", kit.Text(ms))
+		f.T.Errorf("sent again: got %s", kit.Text(ms))
 	}
 	f.WantStatus("a", provider.StatusRunning)
 }
@@ -313,7 +313,7 @@ func lateStatus(f *kit.Fixture) {
 	_, err := f.Provider.RedispatchOrchestration(f.Ctx(), stale, kit.Since(kit.At(1)))
 	f.Must(err)
 	if in := f.Instance("a"); in.ExecutionID != next.Head.ExecutionID || string(in.CustomStatus) != `"new"` {
-		f.T.Errorf("instance %s", kit.Text(in))
+		f.T.Errorf("got instance %s", kit.Text(in))
 	}
 }
 
@@ -322,14 +322,14 @@ func customStatusStays(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted(), history.Event{Kind: history.CustomStatusSet, CustomStatus: history.Payload(`1`)})
 	next := e.ContinueAs("x2", kit.Activity(kit.Queue))
 	if got := string(next.Instance.CustomStatus); got != "1" {
-		f.T.Errorf("custom status %s, want that of the previous execution", got)
+		f.T.Errorf("got custom status %s, want that of the previous execution", got)
 	}
 	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), next.Turn(kit.TurnStarted(), history.Event{
 		Kind: history.CustomStatusSet, CustomStatus: history.Payload(`2`),
 	}))
 	f.Must(err)
 	if got := string(f.Instance("a").CustomStatus); got != "2" {
-		f.T.Errorf("custom status %s, want that of the current execution", got)
+		f.T.Errorf("got custom status %s, want that of the current execution", got)
 	}
 }
 

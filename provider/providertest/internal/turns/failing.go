@@ -16,13 +16,13 @@ import (
 func ErrorHandling() kit.Group {
 	faults := []kit.Capability{kit.Faults}
 	return kit.Group{Name: "errors", Cases: []kit.Case{
-		{Name: "AThrottledCallIsRepeated", Run: throttled, Needs: faults},
-		{Name: "ARefusedCallNamesItsOperation", Run: refusedCalls, Needs: faults},
-		{Name: "AnEndlesslyThrottledCallIsRetryable", Run: throttledForGood, Needs: faults},
+		{Name: "ThrottledCallIsRetried", Run: throttled, Needs: faults},
+		{Name: "RejectedCallNamesItsOperation", Run: refusedCalls, Needs: faults},
+		{Name: "EndlesslyThrottledCallIsRetryable", Run: throttledForGood, Needs: faults},
 		{Name: "ErrorsNameTheInstance", Run: errorsNameTheInstance, Needs: faults},
-		{Name: "NothingIsDoneForACallerWhoIsGone", Run: contextEnded},
+		{Name: "CancelledCallMakesNoRequest", Run: contextEnded},
 		{
-			Name: "ACallEndsWithItsContext", Run: contextEndsMeanwhile,
+			Name: "CallEndsWithItsContext", Run: contextEndsMeanwhile,
 			Needs: []kit.Capability{kit.Faults, kit.VirtualTime},
 		},
 	}}
@@ -43,7 +43,7 @@ func actions(f *kit.Fixture) map[string]action {
 	running.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), kit.Timer(f.StoredNow()))
 	held := f.Locked(kit.Queue)
 	if len(held) != 3 {
-		f.T.Fatalf("%d work items, want 3", len(held))
+		f.T.Fatalf("got %d work items, want 3", len(held))
 	}
 	o := running.Read()
 	all := map[string]action{
@@ -164,7 +164,7 @@ func throttled(f *kit.Fixture) {
 	each(actions(f), func(name string, a action) {
 		hits := f.Fail(kit.Fault{Operation: a.on, Failure: kit.Throttled, Times: 2})
 		if err := a.do(f.Ctx()); err != nil {
-			f.T.Errorf("%s: %v", name, err)
+			f.T.Errorf("%s: got error %v", name, err)
 		}
 		if hits() != 2 {
 			f.T.Errorf("%s: %d calls were throttled, want 2", name, hits())
@@ -178,7 +178,7 @@ func refusedCalls(f *kit.Fixture) {
 		err := a.do(f.Ctx())
 		if e, ok := errors.AsType[*provider.Error](err); !ok || e.Retryable || e.Op == "" ||
 			!strings.Contains(err.Error(), e.Op) {
-			f.T.Errorf("%s: error %v, want a permanent *provider.Error", name, err)
+			f.T.Errorf("%s: got error %v, want a permanent *provider.Error", name, err)
 		}
 		if hits() != 1 {
 			f.T.Errorf("%s: %d calls were rejected, want 1", name, hits())
@@ -191,10 +191,10 @@ func throttledForGood(f *kit.Fixture) {
 		hits := f.Fail(kit.Fault{Operation: a.on, Failure: kit.Throttled, Times: 1000})
 		err := a.do(f.Ctx())
 		if e, ok := errors.AsType[*provider.Error](err); !ok || !e.Retryable || e.Op == "" {
-			f.T.Errorf("%s: error %v, want a retryable *provider.Error", name, err)
+			f.T.Errorf("%s: got error %v, want a retryable *provider.Error", name, err)
 		}
 		if n := hits(); n < 2 || n == 1000 {
-			f.T.Errorf("%s: %d tries", name, n)
+			f.T.Errorf("%s: got %d attempts", name, n)
 		}
 		f.Fail(kit.Fault{}) // no more
 	})
@@ -208,7 +208,7 @@ func errorsNameTheInstance(f *kit.Fixture) {
 		f.Fail(kit.Fault{Operation: actions[name].on, Failure: kit.Rejected, Times: 1})
 		err := actions[name].do(f.Ctx())
 		if e, ok := errors.AsType[*provider.Error](err); !ok || e.InstanceID != id {
-			f.T.Errorf("%s: error %v, want one of instance %q", name, err, id)
+			f.T.Errorf("%s: got error %v, want one of instance %q", name, err, id)
 		}
 	}
 }
@@ -219,7 +219,7 @@ func contextEnded(f *kit.Fixture) {
 	cancel()
 	each(actions, func(name string, a action) {
 		if err := a.do(ctx); !errors.Is(err, context.Canceled) {
-			f.T.Errorf("%s: error %v, want %v", name, err, context.Canceled)
+			f.T.Errorf("%s: got error %v, want %v", name, err, context.Canceled)
 		}
 	})
 	_, err := f.Provider.ReadInstance(f.Ctx(), "next")
@@ -236,7 +236,7 @@ func contextEndsMeanwhile(f *kit.Fixture) {
 		err := a.do(ctx)
 		cancel()
 		if took := f.Now().Sub(began); err == nil || took > 100*time.Millisecond {
-			f.T.Errorf("%s: error %v after %v", name, err, took)
+			f.T.Errorf("%s: got error %v after %v", name, err, took)
 		}
 		f.Fail(kit.Fault{}) // no more
 	})

@@ -15,14 +15,14 @@ import (
 // returns the latest state (R5, R8).
 func Heads() kit.Group {
 	return kit.Group{Name: "heads", Cases: []kit.Case{
-		{Name: "AStrongReadSeesTheLatestTurn", Run: strongIsLatest},
-		{Name: "TheHeadMovesWithEveryTurn", Run: headMoves},
+		{Name: "ConsistentReadReturnsLatestTurn", Run: strongIsLatest},
+		{Name: "HeadAdvancesWithEveryTurn", Run: headMoves},
 		{Name: "ReadByInstanceAndByExecution", Run: readBoth},
 		{Name: "UnknownInstancesAreNotFound", Run: readUnknown},
-		{Name: "AnEventualReadMayBeBehindAndIsNeverTorn", Run: behindNotTorn, Needs: []kit.Capability{kit.StaleReads}},
-		{Name: "ATurnOnAStaleHeadIsAConflict", Run: staleHead, Needs: []kit.Capability{kit.StaleReads}},
-		{Name: "AnInstanceIsReadStronglyConsistent", Run: instanceIsLatest, Needs: []kit.Capability{kit.StaleReads}},
-		{Name: "ReadersDuringCommitsSeeWholeTurns", Run: readersDuringCommits},
+		{Name: "StaleReadIsNeverTorn", Run: staleReadIsNotTorn, Needs: []kit.Capability{kit.StaleReads}},
+		{Name: "TurnOnStaleHeadIsAConflict", Run: staleHead, Needs: []kit.Capability{kit.StaleReads}},
+		{Name: "InstanceIsReadConsistently", Run: instanceIsLatest, Needs: []kit.Capability{kit.StaleReads}},
+		{Name: "ReadersDuringCommitsReturnCompleteTurns", Run: readersDuringCommits},
 	}}
 }
 
@@ -95,11 +95,11 @@ func wantWhole(f *kit.Fixture, o *provider.Orchestration) {
 		}
 	}
 	if last := o.Segments[len(o.Segments)-1]; o.Head.Segment != last.Sequence || o.Head.Watermark != last.Watermark {
-		f.T.Errorf("head %+v, last segment %d of watermark %+v", o.Head, last.Sequence, last.Watermark)
+		f.T.Errorf("got head %+v, last segment %d of watermark %+v", o.Head, last.Sequence, last.Watermark)
 	}
 }
 
-func behindNotTorn(f *kit.Fixture) {
+func staleReadIsNotTorn(f *kit.Fixture) {
 	const turns = 3
 	e := f.Start("a")
 	f.Lag(100)
@@ -132,7 +132,7 @@ func instanceIsLatest(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted(), kit.Ended(`1`))
 	f.WantStatus("a", provider.StatusCompleted)
 	if _, err := f.Provider.ReadTerminalEvent(f.Ctx(), e.Instance.ExecutionID); err != nil {
-		f.T.Errorf("final event of a completed instance: %v", err)
+		f.T.Errorf("final event of a completed instance: got error %v", err)
 	}
 }
 
@@ -151,7 +151,7 @@ func staleHead(f *kit.Fixture) {
 	_, err = f.Provider.AckOrchestrationItem(f.Ctx(), &rival)
 	f.WantErrorIs(err, provider.ErrConflict)
 	if head := e.Read().Head; head != three.After() {
-		f.T.Errorf("head %+v, want %+v", head, three.After())
+		f.T.Errorf("got head %+v, want %+v", head, three.After())
 	}
 }
 
@@ -183,7 +183,7 @@ func readersDuringCommits(f *kit.Fixture) {
 		f.T.Error(err)
 	}
 	if head := e.Read().Head.Segment; head != turns {
-		f.T.Errorf("head %d, want %d", head, turns)
+		f.T.Errorf("got head %d, want %d", head, turns)
 	}
 }
 

@@ -11,14 +11,14 @@ func Histories() kit.Group {
 	return kit.Group{Name: "history", Cases: []kit.Case{
 		{Name: "EveryKindOfEventRoundTrips", Run: everyKind},
 		{Name: "EventsAfterAnID", Run: eventsAfter},
-		{Name: "AReaderMayStop", Run: readerStops},
+		{Name: "ReaderMayStopEarly", Run: readerStops},
 		{Name: "UnknownExecutionsAreNotFound", Run: unknownExecution},
-		{Name: "TheEndIsItsOutput", Run: func(f *kit.Fixture) { endIs(f, kit.Ended(`{"ok":true}`)) }},
-		{Name: "TheEndIsItsFailure", Run: func(f *kit.Fixture) { endIs(f, kit.FailedEnd()) }},
-		{Name: "TheEndOfALargeTurn", Run: func(f *kit.Fixture) {
+		{Name: "EndIsAnOutput", Run: func(f *kit.Fixture) { endIs(f, kit.Ended(`{"ok":true}`)) }},
+		{Name: "EndIsAFailure", Run: func(f *kit.Fixture) { endIs(f, kit.FailedEnd()) }},
+		{Name: "EndOfLargeTurn", Run: func(f *kit.Fixture) {
 			endIs(f, history.Event{Kind: history.OrchestrationCompleted, Output: kit.Noise(900 << 10)})
 		}},
-		{Name: "WhatRunsHasNoEnd", Run: noEnd},
+		{Name: "RunningExecutionHasNoEnd", Run: noEnd},
 		{Name: "ManyTurns", Run: manyTurns},
 	}}
 }
@@ -88,7 +88,7 @@ func unknownExecution(f *kit.Fixture) {
 		f.WantErrorIs(err, provider.ErrNotFound)
 	}
 	if n != 1 {
-		f.T.Errorf("%d values, want one error", n)
+		f.T.Errorf("got %d values, want one error", n)
 	}
 	_, err := f.Provider.ReadTerminalEvent(f.Ctx(), nobodys)
 	f.WantErrorIs(err, provider.ErrNotFound)
@@ -121,7 +121,7 @@ func manyTurns(f *kit.Fixture) {
 		e.Commit(kit.TurnStarted())
 	}
 	if log := e.History(); len(log) != turns+1 {
-		f.T.Errorf("%d events, want %d", len(log), turns+1)
+		f.T.Errorf("got %d events, want %d", len(log), turns+1)
 	}
 	if o := e.Read(); o.Head.Segment != turns || len(o.Segments) != turns+1 {
 		f.T.Errorf("head %d of %d segments", o.Head.Segment, len(o.Segments))

@@ -31,7 +31,7 @@ func whatRanInlineIsNotSent(f *kit.Fixture) {
 	t.Running = map[int64]bool{5: true}
 	refused, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
 	if f.Must(err); len(refused) > 0 {
-		f.T.Fatalf("rejected outputs: %v", refused)
+		f.T.Fatalf("rejected outputs: got %v", refused)
 	}
 	e.Follow(t)
 	f.WantWork(kit.Queue, 6, 7)
@@ -82,6 +82,6 @@ func attemptsGoOn(f *kit.Fixture) {
 	f.Advance(2 * time.Second)
 	items := f.Work(kit.Queue)
 	if len(items) != 1 || items[0].Attempt != 3 || items[0].NotBefore == nil || !items[0].NotBefore.Equal(due) {
-		f.T.Errorf("work items %s, want attempt 3 at %v", kit.Text(items), due)
+		f.T.Errorf("got work items %s, want attempt 3 at %v", kit.Text(items), due)
 	}
 }

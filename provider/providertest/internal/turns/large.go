@@ -12,12 +12,12 @@ import (
 func LargeTurns() kit.Group {
 	return kit.Group{Name: "large", Cases: []kit.Case{
 		{Name: "TurnsOfEverySize", Run: everySize},
-		{Name: "ATurnThatNeverFitsLeavesNothing", Run: tooLarge},
-		{Name: "AStartThatNeverFitsLeavesNothing", Run: tooLargeStart},
+		{Name: "TooLargeTurnWritesNothing", Run: tooLarge},
+		{Name: "TooLargeStartWritesNothing", Run: tooLargeStart},
 		{Name: "LargeStarts", Run: largeStarts},
 		{Name: "5000ActivitiesInOneTurn", Run: manyActivities},
 		{Name: "20000EventsOverManyPages", Run: longHistory},
-		{Name: "AHistoryOfManyPages", Run: manyPages},
+		{Name: "HistoryOfManyPages", Run: manyPages},
 	}}
 }
 
@@ -59,7 +59,7 @@ func tooLargeStart(f *kit.Fixture) {
 	_, err = f.Provider.ReadInstance(f.Ctx(), "a")
 	f.WantErrorIs(err, provider.ErrNotFound)
 	if ms := f.Messages(); len(ms) > 0 {
-		f.T.Errorf("sent: %s", kit.Text(ms))
+		f.T.Errorf("sent: got %s", kit.Text(ms))
 	}
 }
 
@@ -87,7 +87,7 @@ func manyActivities(f *kit.Fixture) {
 		seen[w.ActivityID]++
 	}
 	if len(seen) != n || seen[2] == 0 || seen[n+1] == 0 {
-		f.T.Errorf("%d different work items, want %d", len(seen), n)
+		f.T.Errorf("got %d different work items, want %d", len(seen), n)
 	}
 	e.WantSegments(t)
 }
@@ -99,7 +99,7 @@ func longHistory(f *kit.Fixture) {
 		e.Commit(kit.Repeat(each, kit.Bulky(64))...)
 	}
 	if log := e.History(); len(log) != turns*each+1 {
-		f.T.Errorf("%d events, want %d", len(log), turns*each+1)
+		f.T.Errorf("got %d events, want %d", len(log), turns*each+1)
 	}
 	n := 0
 	for event, err := range f.Provider.ReadHistory(f.Ctx(), e.Instance.InstanceID, e.Instance.ExecutionID,
@@ -107,11 +107,11 @@ func longHistory(f *kit.Fixture) {
 		f.Must(err)
 		n++
 		if event.Kind != history.SideEffectRecorded {
-			f.T.Errorf("event %s", event.String())
+			f.T.Errorf("got event %s", event.String())
 		}
 	}
 	if n != 11 {
-		f.T.Errorf("%d last events, want 11", n)
+		f.T.Errorf("got %d last events, want 11", n)
 	}
 }
 

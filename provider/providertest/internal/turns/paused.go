@@ -12,12 +12,12 @@ import (
 // (R25).
 func Paused() kit.Group {
 	return kit.Group{Name: "paused", Cases: []kit.Case{
-		{Name: "APausedInstanceIsShownAndListed", Run: pausedIsShown},
-		{Name: "InputsThatAreParkedMeanwhileChangeNothingOfIt", Run: pausedParks},
-		{Name: "NoBuildFindsWhatIsPausedAndBlocked", Run: pausedAndBlocked},
-		{Name: "WhatIsPausedIsNotPending", Run: pausedIsNotPending},
-		{Name: "APausedInstanceIsDeleted", Run: pausedIsDeleted},
-		{Name: "AnOrderThatIsSentAgainIsOneMessage", Run: orderIsOneMessage},
+		{Name: "PausedInstanceIsListed", Run: pausedIsShown},
+		{Name: "ParkedInputsDoNotChangeThePause", Run: pausedParks},
+		{Name: "NoBuildFindsPausedBlockedInstance", Run: pausedAndBlocked},
+		{Name: "PausedInstanceIsNotPending", Run: pausedIsNotPending},
+		{Name: "PausedInstanceIsDeleted", Run: pausedIsDeleted},
+		{Name: "RepeatedPauseIsOneMessage", Run: orderIsOneMessage},
 	}}
 }
 
@@ -55,7 +55,7 @@ func pausedIsShown(f *kit.Fixture) {
 	in := f.Instance("a")
 	if in.Status != provider.StatusPaused || in.Paused == nil || in.Paused.By != "ann" ||
 		in.Paused.Message != "to look at it" || in.Paused.At.IsZero() {
-		f.T.Errorf("status is %s: %+v", in.Status, in.Paused)
+		f.T.Errorf("got status %s: %+v", in.Status, in.Paused)
 	}
 	wantPaused(f, "a")
 	e.Commit(resumed())
@@ -87,7 +87,7 @@ func pausedAndBlocked(f *kit.Fixture) {
 	f.ReportBuilds("b2")
 	f.WantBlocked()
 	if in := f.Instance("a"); in.Status != provider.StatusPaused || in.Diagnosis != nil || in.BlockedBy != "" {
-		f.T.Errorf("status is %s in execution %q: %+v", in.Status, in.BlockedBy, in.Diagnosis)
+		f.T.Errorf("got status %s in execution %q: %+v", in.Status, in.BlockedBy, in.Diagnosis)
 	}
 	e.Commit(resumed())
 	if in := f.Instance("a"); in.Status != provider.StatusBlocked || in.Paused != nil || in.BlockedBy != "b1" {
@@ -110,7 +110,7 @@ func pausedIsNotPending(f *kit.Fixture) {
 	}
 	e.Commit(suspended())
 	if found := pending(); len(found) > 0 {
-		f.T.Errorf("pending instances: %v", found)
+		f.T.Errorf("pending instances: got %v", found)
 	}
 	e.Commit(resumed())
 	f.WantStatus("a", provider.StatusPending)

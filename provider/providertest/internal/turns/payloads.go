@@ -88,7 +88,7 @@ func activityResults(f *kit.Fixture) {
 		}
 	}
 	if n != len(alteredDocuments()) {
-		f.T.Errorf("%d outcomes, want %d", n, len(alteredDocuments()))
+		f.T.Errorf("got %d outcomes, want %d", n, len(alteredDocuments()))
 	}
 }
 
@@ -100,14 +100,14 @@ func failuresAndNames(f *kit.Fixture) {
 	e.Commit(scheduled)
 	items := f.Locked(kit.Queue)
 	if len(items) != 1 || items[0].Name != odd {
-		f.T.Fatalf("work items %s", kit.Text(items))
+		f.T.Fatalf("got work items %s", kit.Text(items))
 	}
 	f.Acknowledge(kit.Queue, kit.Done(items, func(int) provider.ActivityOutcome {
 		return provider.ActivityOutcome{Error: &history.Failure{Type: odd, Message: odd}}
 	}))
 	ms := f.Messages()
 	if len(ms) != 1 || ms[0].Outcomes[0].Error.Message != odd || ms[0].Outcomes[0].Error.Type != odd {
-		f.T.Errorf("messages %s", kit.Text(ms))
+		f.T.Errorf("got messages %s", kit.Text(ms))
 	}
 	if log := e.History(); log[1].Name != odd {
 		f.T.Errorf("the event has the name %q", log[1].Name)

@@ -15,24 +15,24 @@ import (
 // are not settled (R4, R9).
 func Redispatch() kit.Group {
 	return kit.Group{Name: "redispatch", Cases: []kit.Case{
-		{Name: "OnlyWhatIsUnsettledIsSentAgain", Run: onlyUnsettled},
-		{Name: "FromTheSegmentThatCoversTheMessage", Run: fromCovering},
-		{Name: "AWatermarkOfAnotherInboxCoversNothing", Run: otherInbox},
-		{Name: "WhatIsOverSendsNothing", Run: endedSendsNothing},
-		{Name: "WorkItemsAndTimersAreTheSameAgain", Run: sameAgain},
-		{Name: "WhatIsRefusedIsRefusedAgain", Run: refusedAgain},
-		{Name: "AStatusThatWasNotWrittenIsWritten", Run: statusRepaired, Needs: []kit.Capability{kit.Faults}},
+		{Name: "OnlyUnsettledOutputsAreSentAgain", Run: onlyUnsettled},
+		{Name: "RedispatchStartsAtSegmentOfTheMessage", Run: fromCovering},
+		{Name: "WatermarkOfAnotherInboxCoversNothing", Run: otherInbox},
+		{Name: "EndedInstanceSendsNothing", Run: endedSendsNothing},
+		{Name: "RepeatedWorkItemsAndTimersAreEqual", Run: sameAgain},
+		{Name: "RejectedOutputIsRejectedAgain", Run: refusedAgain},
+		{Name: "UnwrittenStatusIsWritten", Run: statusRepaired, Needs: []kit.Capability{kit.Faults}},
 		{
-			Name: "AStatusThatWasNotWrittenIsRefreshed", Run: statusRefreshed,
+			Name: "UnwrittenStatusIsRefreshed", Run: statusRefreshed,
 			Needs: []kit.Capability{kit.Faults, kit.VirtualTime},
 		},
-		{Name: "AnEndIsNotRefreshed", Run: endNotRefreshed, Needs: []kit.Capability{kit.Faults}},
-		{Name: "AnEndThatWasNotWrittenIsWritten", Run: endRepaired, Needs: []kit.Capability{kit.Faults}},
-		{Name: "UnsentOutputsAreSentAndTheEndIsWritten", Run: unsentSent, Needs: []kit.Capability{kit.Faults}},
-		{Name: "AStaleViewDoesNotReviveWhatIsOver", Run: noRevival},
-		{Name: "WhatRanInlineIsNotSent", Run: whatRanInlineIsNotSent},
-		{Name: "AStatusIsLeftToALaterTurn", Run: statusesLeft},
-		{Name: "AttemptsOfAnInlineActivityGoOnInItsQueue", Run: attemptsGoOn},
+		{Name: "FinalStatusIsNotRefreshed", Run: endNotRefreshed, Needs: []kit.Capability{kit.Faults}},
+		{Name: "UnwrittenFinalStatusIsWritten", Run: endRepaired, Needs: []kit.Capability{kit.Faults}},
+		{Name: "UnsentOutputsAreSentAndFinalStatusIsWritten", Run: unsentSent, Needs: []kit.Capability{kit.Faults}},
+		{Name: "StaleViewDoesNotReviveEndedInstance", Run: noRevival},
+		{Name: "InlineActivityIsNotSent", Run: whatRanInlineIsNotSent},
+		{Name: "StatusIsDeferredToLaterTurn", Run: statusesLeft},
+		{Name: "AttemptsOfInlineActivityContinueInItsQueue", Run: attemptsGoOn},
 	}}
 }
 
@@ -50,7 +50,7 @@ func onlyUnsettled(f *kit.Fixture) {
 	f.Redispatch(e, kit.At(1))
 	f.WantWork(kit.Queue, 4)
 	if ts := f.Timers(); len(ts) != 1 || ts[0].TimerID != 7 {
-		f.T.Errorf("timers %s, want 7", kit.Text(ts))
+		f.T.Errorf("got timers %s, want 7", kit.Text(ts))
 	}
 }
 
@@ -109,7 +109,7 @@ func sameAgain(f *kit.Fixture) {
 	f.Redispatch(e, kit.At(1))
 	f.WantEqual("sent again", bodies(), again)
 	if len(first) != 3 {
-		f.T.Errorf("%d messages, want 3", len(first))
+		f.T.Errorf("got %d messages, want 3", len(first))
 	}
 	f.WantStatus("a", provider.StatusRunning)
 }
@@ -131,7 +131,7 @@ func statusRepaired(f *kit.Fixture) {
 	f.Redispatch(e, kit.At(1))
 	f.WantStatus("a", provider.StatusRunning)
 	if in := f.Instance("a"); in.Version != kit.V1 {
-		f.T.Errorf("version %q, want that of the first turn", in.Version)
+		f.T.Errorf("got version %q, want that of the first turn", in.Version)
 	}
 }
 
@@ -152,7 +152,7 @@ func statusRefreshed(f *kit.Fixture) {
 	ts := f.Timers()
 	if len(ts) != 1 || ts[0].Refresh != 1 || ts[0].Segment != 1 || ts[0].InstanceID != "a" ||
 		ts[0].ExecutionID != e.Head.ExecutionID {
-		f.T.Fatalf("timers %s, want a refresh", kit.Text(ts))
+		f.T.Fatalf("got timers %s, want a refresh", kit.Text(ts))
 	}
 	wake := provider.Message{
 		Kind: provider.MessageWake, InstanceID: "a", ExecutionID: e.Head.ExecutionID, Segment: 1,
@@ -164,12 +164,12 @@ func statusRefreshed(f *kit.Fixture) {
 	}
 	f.Advance(time.Minute)
 	if ts = f.Timers(); len(ts) != 1 || ts[0].Refresh != 2 {
-		f.T.Errorf("timers %s, want another refresh", kit.Text(ts))
+		f.T.Errorf("got timers %s, want another refresh", kit.Text(ts))
 	}
 	f.Must(f.Provider.RefreshStatus(f.Ctx(), &wake))
 	if in := f.Instance("a"); in.Status != provider.StatusRunning || in.Version != kit.V1 ||
 		string(in.CustomStatus) != `"on it"` {
-		f.T.Errorf("custom status after the refresh: %s", kit.Text(in))
+		f.T.Errorf("custom status after the refresh: got %s", kit.Text(in))
 	}
 	f.WantWork(kit.Queue, 4)
 	f.Must(f.Provider.RefreshStatus(f.Ctx(), &wake))
@@ -200,7 +200,7 @@ func endRepaired(f *kit.Fixture) {
 	f.Fail(kit.Fault{Operation: kit.Update, Failure: kit.Rejected, Times: 1})
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Turn(kit.Completed(3), kit.Ended(`1`))); !errors.Is(err,
 		provider.ErrDispatchIncomplete) {
-		f.T.Errorf("redispatch of a final status that was not written: %v", err)
+		f.T.Errorf("redispatch of a final status that was not written: got error %v", err)
 	}
 	f.WantStatus("a", provider.StatusRunning)
 	f.Redispatch(e, kit.At(2))
@@ -213,7 +213,7 @@ func unsentSent(f *kit.Fixture) {
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(),
 		e.Turn(kit.TurnStarted(), kit.Activity(kit.Queue))); !errors.Is(err, provider.ErrDispatchIncomplete) {
-		f.T.Errorf("redispatch of an output that was not sent: %v", err)
+		f.T.Errorf("redispatch of an output that was not sent: got error %v", err)
 	}
 	f.WantNothingSent()
 	f.Redispatch(e, kit.At(1))

@@ -16,13 +16,13 @@ import (
 // References tests that later events refer to the data of external events, and that reads resolve these references.
 func References() kit.Group {
 	return kit.Group{Name: "references", Cases: []kit.Case{
-		{Name: "OneIsReadFromWhereItLies", Run: readsDocuments},
-		{Name: "AnotherOneIsNoAnswer", Run: wrongDocuments},
-		{Name: "OfWhatIsErasedThereIsNone", Run: erasedDocuments},
-		{Name: "HistoryShowsThem", Run: showsDocuments},
-		{Name: "WhatIsTooMuchToShowStaysReferredTo", Run: showsBounded},
-		{Name: "DamageHindersNoOther", Run: damagedDocument, Needs: []kit.Capability{kit.Corruption}},
-		{Name: "AnExecutionIsReadWithoutHoldingAll", Run: loadsBounded},
+		{Name: "DocumentIsReadFromItsLocation", Run: readsDocuments},
+		{Name: "AnotherDocumentIsNotReturned", Run: wrongDocuments},
+		{Name: "DeletedDocumentIsNotFound", Run: erasedDocuments},
+		{Name: "HistoryReturnsReferencedData", Run: showsDocuments},
+		{Name: "TooLargeDataStaysAReference", Run: showsBounded},
+		{Name: "DamageDoesNotAffectOthers", Run: damagedDocument, Needs: []kit.Capability{kit.Corruption}},
+		{Name: "ExecutionIsReadWithoutAllDocuments", Run: loadsBounded},
 	}}
 }
 
@@ -100,7 +100,7 @@ func wrongDocuments(f *kit.Fixture) {
 		"a place of no kind": {Ref: "s3://later", SHA256: "x", Bytes: 1},
 	} {
 		if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", ref); !errors.Is(err, provider.ErrCorrupt) {
-			f.T.Errorf("%s: %s, %v", name, doc, err)
+			f.T.Errorf("%s: got %s, error %v", name, doc, err)
 		}
 	}
 	for name, at := range map[string]history.DataLocation{
@@ -109,7 +109,7 @@ func wrongDocuments(f *kit.Fixture) {
 	} {
 		if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", refers(at, json.RawMessage(`"right"`))); !errors.Is(err,
 			provider.ErrNotFound) {
-			f.T.Errorf("%s: %s, %v", name, doc, err)
+			f.T.Errorf("%s: got %s, error %v", name, doc, err)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func erasedDocuments(f *kit.Fixture) {
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
 	if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", refers(places[0], json.RawMessage(`"x"`))); !errors.Is(err,
 		provider.ErrNotFound) {
-		f.T.Errorf("%s, %v", doc, err)
+		f.T.Errorf("got %s, error %v", doc, err)
 	}
 }
 
@@ -133,7 +133,7 @@ func showsDocuments(f *kit.Fixture) {
 			if doc, ok := data.Document(); ok && (string(doc) == `"x"` || string(doc) == string(kit.Noise(100<<10))) {
 				shown++
 			} else {
-				f.T.Errorf("payload shown for event %s: %.80s", e.String(), *data)
+				f.T.Errorf("payload shown for event %s: got %.80s", e.String(), *data)
 			}
 		})
 	}
@@ -158,7 +158,7 @@ func showsBounded(f *kit.Fixture) {
 		})
 	}
 	if shown > documents.MaxResolvedBytes || shown < documents.MaxResolvedBytes/2 || left < 10 {
-		f.T.Errorf("%d bytes shown, %d references left", shown, left)
+		f.T.Errorf("got %d bytes shown, %d references left", shown, left)
 	}
 }
 
@@ -167,7 +167,7 @@ func damagedDocument(f *kit.Fixture) {
 	f.Damage(first.Instance.ExecutionID, 1, kit.Undecodable)
 	ref := refers(places[0], json.RawMessage(`"x"`))
 	if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", ref); !errors.Is(err, provider.ErrCorrupt) {
-		f.T.Errorf("%s, %v", doc, err)
+		f.T.Errorf("got %s, error %v", doc, err)
 	}
 	got, err := f.Provider.ReadDocument(f.Ctx(), "a", refers(places[1], json.RawMessage(`"x"`)))
 	f.Must(err)
@@ -203,6 +203,6 @@ func loadsBounded(f *kit.Fixture) {
 		})
 	}
 	if held > 17<<20 || held < 8<<20 || referred < 10 {
-		f.T.Errorf("%d MiB in memory, %d documents referenced", held>>20, referred)
+		f.T.Errorf("got %d MiB in memory, %d documents referenced", held>>20, referred)
 	}
 }

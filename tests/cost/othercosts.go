@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 )
 
-// Beside is a row of costs that the bills of instances do not include, such as the cost of an idle queue. No emulator
-// measures these costs. They are calculated from the basis in Because.
-type Beside struct {
+// OtherCost is a row of costs that the bills of instances do not include, such as the cost of an idle queue. No
+// emulator measures these costs. They are calculated from the basis in Because.
+type OtherCost struct {
 	What    string  `json:"what"`
 	Per     string  `json:"per"`
 	Least   float64 `json:"least"` // dollars
@@ -51,17 +51,17 @@ const (
 	watchRequests, resumeReads = 3600 / 20, 3
 )
 
-// AllBeside returns the rows of docs/operate/cost.md that are not building blocks.
-func AllBeside(l *pricing.List) []Beside {
-	idle := func(queue string, i pricing.Item) Beside {
-		return Beside{
+// OtherCosts returns the rows of docs/operate/cost.md that are not building blocks.
+func OtherCosts(l *pricing.List) []OtherCost {
+	idle := func(queue string, i pricing.Item) OtherCost {
+		return OtherCost{
 			What: "idle " + queue + " queue", Per: "month",
 			Least: l.Of(i, leastReceives*minutesAMonth), Most: l.Of(i, mostReceives*minutesAMonth),
 			Because: fmt.Sprintf("%d to %d empty receives a minute", leastReceives, mostReceives),
 		}
 	}
-	exact := func(what, per string, dollars float64, because string) Beside {
-		return Beside{What: what, Per: per, Least: dollars, Most: dollars, Because: because}
+	exact := func(what, per string, dollars float64, because string) OtherCost {
+		return OtherCost{What: what, Per: per, Least: dollars, Most: dollars, Because: because}
 	}
 	const thousand, secondsAnHour = 1000, 3600
 	const sweeps, polls = minutesAMonth / minutesOfASweep, 1 + (pollsASecond-1)*0.5
@@ -76,7 +76,7 @@ func AllBeside(l *pricing.List) []Beside {
 		l.Of(pricing.ReadUnits, thousand*watchRequests*resumeReads) +
 		l.Of(pricing.HTTPRequests, thousand*watchRequests) + l.Of(pricing.Invocations, thousand*watchRequests) +
 		l.Of(pricing.LogBytes, thousand*watchRequests*requestLine)
-	return []Beside{
+	return []OtherCost{
 		idle("FIFO", pricing.FIFORequests), idle("standard", pricing.StandardRequests),
 		exact("sweeper", "month", sweep,
 			fmt.Sprintf("%d read units, %d SQS requests every 2 minutes", SweepReads, SweepRequests)),
@@ -136,8 +136,8 @@ func WriteUnitPrices(w io.Writer, l *pricing.List) error {
 	return nil
 }
 
-// WriteBeside writes the rows as a table in Markdown.
-func WriteBeside(w io.Writer, rows []Beside) error {
+// WriteOtherCosts writes the rows as a table in Markdown.
+func WriteOtherCosts(w io.Writer, rows []OtherCost) error {
 	if _, err := fmt.Fprint(w, "| item | per | dollars | basis |\n| --- | --- | --: | --- |\n"); err != nil {
 		return fmt.Errorf("cost: %w", err)
 	}
