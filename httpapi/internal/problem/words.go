@@ -1,5 +1,7 @@
 package problem
 
+import "github.com/perdure/perdure/internal/apiwire"
+
 // Words replace the field and the detail of an instance's problem, by its code, on routes that do not name the
 // instance.
 type Words map[string][2]string
@@ -7,12 +9,12 @@ type Words map[string][2]string
 // The words of schedules and entities.
 var (
 	OfSchedule = Words{
-		codeInstanceNotFound: {FieldScheduleID, "schedule not found"},
-		codeInstanceOver:     {FieldScheduleID, "schedule has ended; create it again with PUT"},
+		apiwire.CodeInstanceNotFound: {FieldScheduleID, "schedule not found"},
+		apiwire.CodeInstanceOver:     {FieldScheduleID, "schedule has ended; create it again with PUT"},
 	}
 	OfEntity = Words{
-		codeInstanceNotFound: {FieldKey, "this key has no state; its first call creates it"},
-		codeUnknownOrchestration: {
+		apiwire.CodeInstanceNotFound: {FieldKey, "this key has no state; its first call creates it"},
+		apiwire.CodeUnknownOrchestration: {
 			FieldEntity, "no deployed build has this entity; a new deployment takes a few seconds to become visible",
 		},
 	}

@@ -6,18 +6,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perdure/perdure/internal/apiwire"
 	"github.com/perdure/perdure/provider"
 )
 
-const plainInPath = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
-
-// EscapeID returns an ID for a path: unchanged, or as ~ and its base64url if a gateway could change it.
-func EscapeID(id string) string {
-	if id == "." || id == ".." || strings.Trim(id, plainInPath) != "" {
-		return "~" + base64.RawURLEncoding.EncodeToString([]byte(id))
-	}
-	return id
-}
+// EscapeID returns an ID for a path. ID reverses it.
+func EscapeID(id string) string { return apiwire.EscapeID(id) }
 
 // ambiguous characters are rejected in a percent-encoded ID. API Gateway's HTTP APIs pass the path decoded: an encoded
 // slash ends a segment, and an encoded question mark truncates the path. Function URLs pass the path as it was sent.
