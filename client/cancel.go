@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client/internal/cancelling"
 	"github.com/perdure/perdure/internal/clientcall"
 	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
@@ -25,7 +24,7 @@ func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
 		Kind: provider.MessageCancel, InstanceID: instanceID, Text: message,
 		Reason: string(perdure.ReasonRequested), RequestedBy: c.cancelRequester(ctx),
 	}
-	_, err := c.hub.Send(ctx, clientcall.Cancel, m)
+	_, err := c.ops.Send(ctx, clientcall.Cancel, m)
 	return wrap("cancel", err)
 }
 
@@ -37,5 +36,5 @@ func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
 // activity, and ErrNotCancellable if the activity has ended or is cancelled already. ErrActivityNotFound is an
 // ErrNotFound. An activity that ends before the request arrives is not cancelled.
 func (c *Client) CancelActivity(ctx context.Context, instanceID string, activityID int64, message string) error {
-	return wrap("cancel activity", cancelling.CancelActivity(ctx, c.hub, instanceID, activityID, message))
+	return wrap("cancel activity", c.ops.CancelActivity(ctx, instanceID, activityID, message))
 }
