@@ -15,6 +15,8 @@
 //
 // Package provider/dynamo/hubadmin pauses a hub and checks its AWS resources.
 //
+// Dial returns a Client that calls the HTTP API instead.
+//
 // # Errors
 //
 //   - A *provider.FieldError is invalid input. It names the field.

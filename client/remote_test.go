@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/perdure/perdure/admin"
@@ -400,5 +401,47 @@ func TestOpen_environment_selectsTransport(t *testing.T) {
 	down := errors.New("down")
 	if _, err := client.Open(func() (client.Backend, error) { return nil, down }); !errors.Is(err, down) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// impatient is an API that does not wait: it responds at once that the instance is running.
+type impatient struct{ requests *int }
+
+func (i impatient) RoundTrip(r *http.Request) (*http.Response, error) {
+	*i.requests++
+	w := httptest.NewRecorder()
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Retry-After", "2")
+	if strings.HasSuffix(r.URL.Path, "/result") {
+		w.WriteHeader(http.StatusAccepted)
+	}
+	_, _ = w.WriteString(`{"instanceId":"one","executionId":"x1","status":"Pending"}`)
+	return w.Result(), r.Context().Err()
+}
+
+func TestDial_apiDoesNotWait_clientPausesBetweenRequests(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]func(context.Context, *client.Client) (client.Status, error){
+		"Wait": func(ctx context.Context, c *client.Client) (client.Status, error) {
+			return c.Wait(ctx, "one")
+		},
+		"WaitForStart": func(ctx context.Context, c *client.Client) (client.Status, error) {
+			return c.WaitForStart(ctx, "one")
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			requests := 0
+			c, err := client.Dial("https://api.example.com",
+				client.WithHTTPClient(&http.Client{Transport: impatient{&requests}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			is, err := wait(ctx, c)
+			if !errors.Is(err, context.DeadlineExceeded) || is.Status != client.StatusPending || requests > 32 {
+				t.Errorf("%s = %+v, %v after %d requests", name, is, err, requests)
+			}
+		})
 	}
 }

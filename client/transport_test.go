@@ -85,7 +85,7 @@ func (m inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // withoutValues is a context whose values do not cross the transport.
-type withoutValues struct{ context.Context }
+type withoutValues struct{ context.Context } //nolint:containedctx // it is a context
 
 func (withoutValues) Value(any) any { return nil }
 

@@ -77,18 +77,12 @@ func (h *Hub) StartAndUpdate(
 }
 
 // update sends an update, and repeats the call until the update has a result. The first call runs inside the
-// interceptors. Later calls also bear failures that pass, because the hub has the update.
+// interceptors. Later calls tolerate failures that pass, because the hub has the update.
 func (h *Hub) update(
 	ctx context.Context, u *updating.Update, field string,
 	call apiclient.Call, began *bool,
 ) (result *provider.UpdateResult, pending bool, err error) {
 	call.InstanceID, call.Key = u.InstanceID, u.ID
-	call.Errors = func(p *apiwire.Problem) error {
-		if result = failedUpdate(p); result != nil {
-			return errFailedUpdate
-		}
-		return nil
-	}
 	if err := key(field, u.ID); err != nil {
 		return nil, false, err
 	}
@@ -126,13 +120,11 @@ func (h *Hub) updateOnce(
 	ctx context.Context, u *updating.Update, call apiclient.Call, began *bool,
 ) (*provider.UpdateResult, error) {
 	var failed *provider.UpdateResult
-	of := call.Errors
 	call.Errors = func(p *apiwire.Problem) error {
-		err := of(p)
-		if err != nil {
-			failed = failedUpdate(p)
+		if failed = failedUpdate(p); failed != nil {
+			return errFailedUpdate
 		}
-		return err
+		return nil
 	}
 	from := h.hub.Now()
 	resp, err := h.api.Do(ctx, call)

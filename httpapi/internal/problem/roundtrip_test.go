@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/httpapi/internal/problem"
 	"github.com/perdure/perdure/provider"
 )
@@ -103,4 +106,53 @@ func dial(t *testing.T, p problem.Problem) *client.Client {
 		t.Fatal(err)
 	}
 	return c
+}
+
+func TestOf_queryError_survivesTheAPI(t *testing.T) {
+	t.Parallel()
+	failure := &history.Failure{
+		Type: "QueryError", Message: "no", Details: history.NewInlinePayload([]byte(`{"n":1}`)),
+		Cause: &history.Failure{Type: history.TypeTimeout, Message: "late"},
+	}
+	for _, want := range []client.QueryError{
+		{Code: client.QueryHandlerNotFound, Known: []string{"a", "b"}},
+		{Code: client.QueryFailed, Failure: failure},
+		{Code: client.QueryTimedOut},
+		{Code: client.QueryNotStarted},
+		{Code: client.QueryUnsupported},
+	} {
+		want.InstanceID, want.Query, want.Message = "one", "q", "it has no result"
+		_, err := dial(t, problem.Of(&want)).Query(t.Context(), "one", "q", nil)
+		got, ok := errors.AsType[*client.QueryError](err)
+		if diff := cmp.Diff(&want, got); !ok || diff != "" {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+	}
+}
+
+func TestOf_updateError_survivesTheAPI(t *testing.T) {
+	t.Parallel()
+	failure := &history.Failure{Type: history.TypeTimeout, Message: "no"}
+	const rejected = "rejected: no"
+	for _, want := range []client.UpdateError{
+		{Code: client.UpdateRejected, Message: rejected, Failure: failure},
+		{Code: client.UpdateHandlerNotFound, Message: rejected, Failure: failure},
+		{Code: client.UpdateBadInput, Message: rejected, Failure: failure},
+		{Code: client.UpdateValidatorNotReadOnly, Message: rejected, Failure: failure},
+		{Code: client.UpdateLimitExceeded, Message: rejected, Failure: failure},
+		{Code: client.UpdateFailed, Message: "handler failed: no", Failure: failure},
+		{Code: client.UpdateAborted, Message: "execution ended before the handler returned: why"},
+		{Code: client.UpdateResultExpired, Message: "accepted earlier, and its result is no longer stored"},
+	} {
+		c := dial(t, problem.Of(&want))
+		_, err := c.Update(t.Context(), "one", "address", 7, client.WithUpdateID("u1"))
+		got, ok := errors.AsType[*client.UpdateError](err)
+		if !ok || got.InstanceID != "one" || got.Update != "address" || got.UpdateID != "u1" ||
+			got.Code != want.Code || got.Message != want.Message || !cmp.Equal(got.Failure, want.Failure) {
+			t.Errorf("%+v became %+v, %v", want, got, err)
+		}
+		if _, timeout := errors.AsType[*perdure.TimeoutError](err); timeout != (want.Failure != nil) {
+			t.Errorf("%s: errors.As finds a TimeoutError: %t", want.Code, timeout)
+		}
+	}
 }
