@@ -154,8 +154,8 @@ func CheckKey(key string) error {
 }
 
 // attempt sends a request once.
-func (c *Client) attempt(ctx context.Context, o *api.Operation, call *Call, body []byte) (*Response, *failure) {
-	ctx, stop := context.WithTimeout(ctx, attemptTimeout)
+func (c *Client) attempt(caller context.Context, o *api.Operation, call *Call, body []byte) (*Response, *failure) {
+	ctx, stop := context.WithTimeout(caller, attemptTimeout)
 	defer stop()
 	r, err := c.request(ctx, o, call, body)
 	if err != nil {
@@ -163,13 +163,13 @@ func (c *Client) attempt(ctx context.Context, o *api.Operation, call *Call, body
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return nil, c.unsent(o, call, err)
+		return nil, c.unsent(o, call, ofAttempt(caller, ctx, err))
 	}
 	defer func() { _ = resp.Body.Close() }()
 	content, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	switch {
 	case err != nil:
-		return nil, c.cut(o, call, resp, err)
+		return nil, c.cut(o, call, resp, ofAttempt(caller, ctx, err))
 	case len(content) > maxResponse:
 		err := c.failure(o, call, false, fmt.Errorf("response exceeds %d bytes", maxResponse))
 		return nil, &failure{err: err, reached: true}
@@ -178,6 +178,18 @@ func (c *Client) attempt(ctx context.Context, o *api.Operation, call *Call, body
 	default:
 		return nil, c.rejected(o, call, resp, content)
 	}
+}
+
+// errNoResponse is the cause of an attempt that took too long. It is no context.DeadlineExceeded, which would be the
+// caller's.
+var errNoResponse = fmt.Errorf("no response within %v", attemptTimeout)
+
+// ofAttempt returns errNoResponse for an attempt that has exceeded its own time limit.
+func ofAttempt(caller, attempt context.Context, err error) error {
+	if attempt.Err() != nil && caller.Err() == nil {
+		return errNoResponse
+	}
+	return err
 }
 
 func (c *Client) request(ctx context.Context, o *api.Operation, call *Call, body []byte) (*http.Request, error) {

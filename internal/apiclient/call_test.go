@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -308,6 +309,24 @@ func TestDo_contextEnds_returnsItsError(t *testing.T) {
 	if _, err := g.dial(t).Do(ctx, read); !errors.Is(err, context.Canceled) || len(g.requests) != 1 {
 		t.Errorf("error %v after %d requests", err, len(g.requests))
 	}
+}
+
+// A server that accepts a request and never responds does not block a call, and its error is no deadline of the caller.
+func TestDo_serverHangs_endsTheAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := &gateway{respond: func(_ int, r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}}
+		from := time.Now()
+		_, err := g.dial(t).Do(t.Context(), read)
+		failed, ok := errors.AsType[*provider.Error](err)
+		if took := time.Since(from); !ok || !failed.Retryable || errors.Is(err, context.DeadlineExceeded) ||
+			took != 5*40*time.Second {
+			t.Errorf("error %v after %v", err, took)
+		}
+	})
 }
 
 func TestDo_invalidKeyOrOperation_isRejected(t *testing.T) {

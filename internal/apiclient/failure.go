@@ -1,7 +1,6 @@
 package apiclient
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +41,7 @@ func (c *Client) unsent(o *api.Operation, call *Call, err error) *failure {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		f.reached = false
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, errNoResponse) {
 		f.cost = timeoutCost
 	}
 	return f

@@ -257,12 +257,15 @@ func (h *Hub) StartAndRaise(
 	call := apiclient.Call{
 		Operation: opPut, Path: []string{s.InstanceID}, InstanceID: s.InstanceID, Key: idempotencyKey, Body: b,
 	}
-	err = h.call(ctx, clientcall.Start, s.InstanceID, s.Name, func(ctx context.Context) error {
+	raise := func(ctx context.Context) error {
 		resp, err := apiclient.Get[struct {
 			Started bool `json:"started"`
 		}](ctx, h.api, call)
 		began = resp.Started
 		return err
+	}
+	err = h.call(ctx, clientcall.Start, s.InstanceID, s.Name, func(ctx context.Context) error {
+		return h.call(ctx, clientcall.Raise, s.InstanceID, m.Name, raise)
 	})
 	return began, err
 }

@@ -41,9 +41,9 @@ var errFailedUpdate = errors.New("update has no result")
 // RunUpdate sends an update and waits for its result, as updating.Update.Run does.
 func (h *Hub) RunUpdate(ctx context.Context, u *updating.Update) (*provider.UpdateResult, bool, error) {
 	body := map[string]any{"update": u.Name, fieldInput: u.Document()}
-	return h.update(ctx, u, fieldUpdateID, apiclient.Call{
+	return h.update(ctx, u, &updateCall{field: fieldUpdateID, Call: apiclient.Call{
 		Operation: "updateInstance", Path: []string{u.InstanceID}, Body: body,
-	}, nil)
+	}})
 }
 
 const (
@@ -55,10 +55,10 @@ const (
 func (h *Hub) CallEntity(
 	ctx context.Context, entity, entityKey string, u *updating.Update,
 ) (*provider.UpdateResult, bool, error) {
-	return h.update(ctx, u, fieldUpdateID, apiclient.Call{
+	return h.update(ctx, u, &updateCall{field: fieldUpdateID, Call: apiclient.Call{
 		Operation: "callEntity", Path: []string{entity, entityKey, u.Name},
 		Body: map[string]any{fieldInput: u.Document()},
-	}, nil)
+	}})
 }
 
 // StartAndUpdate starts an instance unless it exists, sends an update and waits for its result.
@@ -70,37 +70,49 @@ func (h *Hub) StartAndUpdate(
 		return nil, false, false, err
 	}
 	b.InstanceID, b.Orchestration, b.Update, b.Data = "", s.Name, u.Name, u.Document()
-	result, pending, err = h.update(ctx, u, "idempotencyKey", apiclient.Call{
-		Operation: opPut, Path: []string{s.InstanceID}, Body: b,
-	}, &began)
+	result, pending, err = h.update(ctx, u, &updateCall{
+		Call:  apiclient.Call{Operation: opPut, Path: []string{s.InstanceID}, Body: b},
+		field: "idempotencyKey", orchestration: s.Name, began: &began,
+	})
 	return result, began, pending, err
+}
+
+// updateCall is a call that sends an update.
+type updateCall struct {
+	apiclient.Call
+
+	field         string // of the update's ID in errors
+	orchestration string // that the call starts, or empty
+	began         *bool  // whether it started an instance; nil: unused
 }
 
 // update sends an update, and repeats the call until the update has a result. The first call runs inside the
 // interceptors. Later calls tolerate failures that pass, because the hub has the update.
 func (h *Hub) update(
-	ctx context.Context, u *updating.Update, field string,
-	call apiclient.Call, began *bool,
+	ctx context.Context, u *updating.Update, call *updateCall,
 ) (result *provider.UpdateResult, pending bool, err error) {
 	call.InstanceID, call.Key = u.InstanceID, u.ID
-	if err := key(field, u.ID); err != nil {
+	if err := key(call.field, u.ID); err != nil {
 		return nil, false, err
 	}
-	operation, name := clientcall.Update, u.Name
-	if call.Operation == opPut {
-		operation = clientcall.Start
+	send := func(ctx context.Context) error {
+		return h.call(ctx, clientcall.Update, u.InstanceID, u.Name, func(ctx context.Context) (err error) {
+			result, err = h.updateOnce(ctx, u, call)
+			return err
+		})
 	}
 	sent := ctx.Err() == nil // without a response, the update may be on its way
-	err = h.call(ctx, operation, u.InstanceID, name, func(ctx context.Context) (err error) {
-		result, err = h.updateOnce(ctx, u, call, began)
-		return err
-	})
+	if call.orchestration != "" {
+		err = h.call(ctx, clientcall.Start, u.InstanceID, call.orchestration, send)
+	} else {
+		err = send(ctx)
+	}
 	for delay := hub.FirstDelay; err == nil && result == nil; {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 			break
 		}
-		if result, err = h.updateOnce(ctx, u, call, began); err == nil || !retrybudget.IsTransient(err) {
+		if result, err = h.updateOnce(ctx, u, call); err == nil || !retrybudget.IsTransient(err) {
 			delay = hub.FirstDelay
 			continue
 		}
@@ -117,7 +129,7 @@ const maxUpdateDelay = 20 * time.Second
 
 // updateOnce makes one call. The result is nil if the update has none yet.
 func (h *Hub) updateOnce(
-	ctx context.Context, u *updating.Update, call apiclient.Call, began *bool,
+	ctx context.Context, u *updating.Update, call *updateCall,
 ) (*provider.UpdateResult, error) {
 	var failed *provider.UpdateResult
 	call.Errors = func(p *apiwire.Problem) error {
@@ -127,7 +139,7 @@ func (h *Hub) updateOnce(
 		return nil
 	}
 	from := h.hub.Now()
-	resp, err := h.api.Do(ctx, call)
+	resp, err := h.api.Do(ctx, call.Call)
 	if errors.Is(err, errFailedUpdate) {
 		return failed, nil
 	}
@@ -138,8 +150,8 @@ func (h *Hub) updateOnce(
 	if err := resp.Decode(&r); err != nil {
 		return nil, err
 	}
-	if began != nil {
-		*began = *began || r.Started
+	if call.began != nil {
+		*call.began = *call.began || r.Started
 	}
 	if resp.Status == http.StatusAccepted {
 		u.Status = cmp.Or(r.Status, u.Status)
