@@ -51,6 +51,7 @@ type reads interface {
 	ExecutionsPage(
 		ctx context.Context, instanceID string, limit int, cursor string,
 	) (items []provider.Execution, next string, err error)
+	CurrentExecution(ctx context.Context, instanceID string) (executionID string, err error)
 	Events(ctx context.Context, of history.ExecutionRef, after int64) iter.Seq2[history.Event, error]
 	Cancellations(ctx context.Context, of history.ExecutionRef) iter.Seq2[cancellog.Cancellation, error]
 	CancellationsPage(

@@ -133,6 +133,12 @@ func (s *server) calls() map[string]func(ctx context.Context) error {
 			return err
 		},
 		"getHistory": func(ctx context.Context) error { _, err := client.Collect(c.History(ctx, "one")); return err },
+		"streamHistory": func(ctx context.Context) error {
+			for _, err := range c.Follow(ctx, "one") {
+				return err
+			}
+			return errors.New("no event")
+		},
 		"listCancellations": func(ctx context.Context) error {
 			_, err := client.Collect(c.Cancellations(ctx, "one", ""))
 			return err

@@ -2,6 +2,7 @@ package apiclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,6 +29,8 @@ const (
 	attemptTimeout = 40 * time.Second
 )
 
+const typeJSON = "application/json"
+
 // Call is a call of an operation.
 type Call struct {
 	// Operation is the ID in the table of operations, and Path has the values of the parameters of its path.
@@ -38,6 +41,8 @@ type Call struct {
 	Key string
 	// Body is encoded as JSON. nil means no body.
 	Body any
+	// Accept is the media type of the response. The default is JSON.
+	Accept string
 	// InstanceID is the instance of the call, for errors. If the response names another instance, the call fails unless
 	// NamesOther is set.
 	InstanceID string
@@ -210,10 +215,10 @@ func (c *Client) request(ctx context.Context, o *api.Operation, call *Call, body
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)
 	}
-	r.Header.Set("Accept", "application/json")
+	r.Header.Set("Accept", cmp.Or(call.Accept, typeJSON))
 	r.Header.Set("User-Agent", "perdure-go")
 	if len(body) > 0 {
-		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Type", typeJSON)
 	}
 	if call.Key != "" {
 		r.Header.Set(apiwire.HeaderIdempotencyKey, call.Key)
@@ -242,9 +247,13 @@ func (c *Client) accept(o *api.Operation, call *Call, resp *http.Response, body 
 	wrong := func(err error) (*Response, *failure) {
 		return nil, &failure{err: c.failure(o, call, true, err), reached: true, transient: true, cost: retryCost}
 	}
-	if t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		return wrong(fmt.Errorf("response has the content type %s, not JSON",
-			provider.Excerpt(resp.Header.Get("Content-Type"))))
+	want := cmp.Or(call.Accept, typeJSON)
+	if t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || t != want {
+		return wrong(fmt.Errorf("response has the content type %s, not %s",
+			provider.Excerpt(resp.Header.Get("Content-Type")), want))
+	}
+	if want != typeJSON {
+		return ok, nil
 	}
 	if !json.Valid(body) {
 		return wrong(fmt.Errorf("response of %d bytes is not valid JSON", len(body)))

@@ -54,3 +54,9 @@ func (h Hub) CancellationsPage(
 	}
 	return cancellog.ReadPage(ctx, h.Hub, of, limit, cursor)
 }
+
+// CurrentExecution returns the ID of the current execution of an instance.
+func (h Hub) CurrentExecution(ctx context.Context, instanceID string) (executionID string, err error) {
+	in, err := h.Instance(ctx, instanceID)
+	return in.ExecutionID, err
+}
