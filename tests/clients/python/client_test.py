@@ -117,6 +117,9 @@ class TestClient(unittest.TestCase):
         self.assertEqual(started.parsed.instance_id, order)
         self.assertEqual(started.headers["Location"], f"/v1/instances/{segment(order)}")
 
+        running = get_instance.sync(segment(order), client=hub, wait_for_start="20s", pending=False)
+        assert isinstance(running, Instance), running
+        self.assertEqual((running.status, running.pending), (RuntimeStatus.RUNNING, UNSET))
         queried = query_instance.sync(segment(order), client=hub, body=Question(query="price"))
         assert isinstance(queried, Answered), queried
         self.assertEqual(queried.answer, 1200)

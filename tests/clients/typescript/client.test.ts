@@ -51,6 +51,11 @@ test('an order is started, approved and charged', async () => {
   assert.equal(started.response.headers.get('Location'), `/v1/instances/${segment(id)}`);
   assert.equal(started.data.links.status, `/v1/instances/${segment(id)}`);
 
+  const running = await hub.GET('/v1/instances/{id}', {
+    params: { path: { id: segment(id) }, query: { waitForStart: '20s', pending: false } },
+  });
+  assert.equal(running.data?.status, 'Running');
+  assert.equal(running.data.pending, undefined);
   const queried = await hub.POST('/v1/instances/{id}/query', {
     params: { path: { id: segment(id) } }, body: { query: 'price' },
   });
