@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -85,7 +86,8 @@ func hubOf(t *testing.T, many int, few ...map[string]string) (*dynamo.Provider, 
 // the instance. An API with 30 seconds and 256 MB can return each page.
 func TestListInstances_rareMatchInLargeTable_limitsReadsPerPage(t *testing.T) {
 	t.Parallel()
-	const many = 200_000
+	many := shortrun.Few(60_000, 200_000) // several pages of 16,000
+	half, threeQuarters, last := fmt.Sprint(many/2-1), fmt.Sprint(many/4*3-1), fmt.Sprint(many-1)
 	p, cloud := hubOf(t, many, map[string]string{}, map[string]string{"status": "Failed", "name": "refund"},
 		map[string]string{
 			"version": "1.0.0", "tags": `{"k":"v"}`, "parent": `{"instanceId":"p","executionId":"x","eventId":2}`,
@@ -94,15 +96,15 @@ func TestListInstances_rareMatchInLargeTable_limitsReadsPerPage(t *testing.T) {
 		q    provider.ListQuery
 		want []string
 	}{
-		"status":          {provider.ListQuery{Status: provider.StatusFailed}, []string{"99999"}},
-		"name":            {provider.ListQuery{Name: "refund"}, []string{"199999", "99999"}},
-		"name and status": {provider.ListQuery{Status: provider.StatusCompleted, Name: "refund"}, []string{"199999"}},
+		"status":          {provider.ListQuery{Status: provider.StatusFailed}, []string{half}},
+		"name":            {provider.ListQuery{Name: "refund"}, []string{last, half}},
+		"name and status": {provider.ListQuery{Status: provider.StatusCompleted, Name: "refund"}, []string{last}},
 		"neither":         {provider.ListQuery{Name: "nothing"}, nil},
-		"tag":             {provider.ListQuery{Tags: map[string]string{"k": "v"}}, []string{"149999"}},
-		"parent":          {provider.ListQuery{Parent: "p"}, []string{"149999"}},
-		"version":         {provider.ListQuery{Version: "1.0.0"}, []string{"149999"}},
+		"tag":             {provider.ListQuery{Tags: map[string]string{"k": "v"}}, []string{threeQuarters}},
+		"parent":          {provider.ListQuery{Parent: "p"}, []string{threeQuarters}},
+		"version":         {provider.ListQuery{Version: "1.0.0"}, []string{threeQuarters}},
 		"before": {
-			provider.ListQuery{Name: "refund", StartedBefore: time.Unix(199_999, 0)}, []string{"99999"},
+			provider.ListQuery{Name: "refund", StartedBefore: time.Unix(int64(many-1), 0)}, []string{half},
 		},
 	} {
 		var found []string
