@@ -26,7 +26,7 @@ import (
 )
 
 // The tests in this file cover these interleavings of dead-letter operations:
-//   - The process crashes or a call fails between the send and the delete of a redrive. The dead letter was sent, and it
+//   - The process crashes or a call fails between the send and the delete of a redrive. The dead letter was sent, and
 //     is still in the queue.
 //   - The first send of the message was less than five minutes ago, so SQS treats the redrive as a duplicate.
 //   - Two redrives run at the same time.

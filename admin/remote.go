@@ -201,40 +201,56 @@ func (r *remote) deadLetters(ctx context.Context, q DeadLetterQuery, limit int) 
 	return list, nil
 }
 
+// deadLettersByID returns the dead letters of a queue that have the IDs of a query, as far as they are visible.
+func (r *remote) deadLettersByID(ctx context.Context, queue string, ids []string) (found []deadLetter, err error) {
+	for _, id := range ids {
+		d, err := apiclient.Get[deadLetter](ctx, r.api, apiclient.Call{
+			Operation: "getDeadLetter", Path: []string{queue, id},
+		})
+		switch {
+		case errors.Is(err, provider.ErrNotFound):
+		case err != nil:
+			return nil, err
+		default:
+			found = append(found, d)
+		}
+	}
+	return found, nil
+}
+
+// matchingDeadLetters returns dead letters of a queue that match a query. complete is false if there may be more.
+func (r *remote) matchingDeadLetters(
+	ctx context.Context, queue string, q *DeadLetterQuery, limit int,
+) (found []deadLetter, complete bool, err error) {
+	query := url.Values{"limit": {strconv.Itoa(limit)}}
+	for name, value := range map[string]string{"reason": q.ReasonPrefix, "instance": q.InstanceID} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	resp, err := apiclient.Get[struct {
+		Items    []deadLetter `json:"items"`
+		Complete bool         `json:"complete"`
+	}](ctx, r.api, apiclient.Call{Operation: "listDeadLetters", Path: []string{queue}, Query: query})
+	return resp.Items, resp.Complete, err
+}
+
 // addDeadLetters adds the dead letters of a queue to a list.
 func (r *remote) addDeadLetters(
 	ctx context.Context, queue string, q *DeadLetterQuery, limit int, list *DeadLetterList,
 ) error {
 	var found []deadLetter
+	var err error
+	complete := true
 	if len(q.IDs) > 0 {
-		for _, id := range q.IDs {
-			d, err := apiclient.Get[deadLetter](ctx, r.api, apiclient.Call{
-				Operation: "getDeadLetter", Path: []string{queue, id},
-			})
-			switch {
-			case errors.Is(err, provider.ErrNotFound):
-			case err != nil:
-				return err
-			default:
-				found = append(found, d)
-			}
-		}
+		found, err = r.deadLettersByID(ctx, queue, q.IDs)
 	} else {
-		query := url.Values{"limit": {strconv.Itoa(limit)}}
-		for name, value := range map[string]string{"reason": q.ReasonPrefix, "instance": q.InstanceID} {
-			if value != "" {
-				query.Set(name, value)
-			}
-		}
-		resp, err := apiclient.Get[struct {
-			Items    []deadLetter `json:"items"`
-			Complete bool         `json:"complete"`
-		}](ctx, r.api, apiclient.Call{Operation: "listDeadLetters", Path: []string{queue}, Query: query})
-		if err != nil {
-			return err
-		}
-		found, list.Complete = resp.Items, list.Complete && resp.Complete
+		found, complete, err = r.matchingDeadLetters(ctx, queue, q, limit)
 	}
+	if err != nil {
+		return err
+	}
+	list.Complete = list.Complete && complete
 	for i := range found {
 		letter := found[i].public()
 		if !q.SentBefore.IsZero() && !letter.SentAt.Before(q.SentBefore) {

@@ -132,7 +132,10 @@ func (c *Client) CancellationsPage(
 		err = inputcheck.Limit(p.Limit)
 	}
 	of, invalid := historyOptions{executionID: executionID}.of(instanceID)
-	if err = cmp.Or(err, invalid); err != nil {
+	if err == nil {
+		err = invalid
+	}
+	if err != nil {
 		return page, err
 	}
 	found, err := c.ops.CancellationsPage(ctx, of, cmp.Or(p.Limit, defaultPage), p.Cursor)

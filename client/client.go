@@ -84,7 +84,7 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 //
 // A Client also uses these interfaces if the Backend implements them: Waiter, UpdateWaiter, TailReader,
 // CallerIdentifier, provider.Querier, provider.StartPreparer and provider.PayloadStoreProvider. A Backend that wraps
-// another Backend has a method Unwrap() Backend. The client then also looks for these interfaces on the wrapped Backend.
+// another Backend has a method Unwrap() Backend. The client also looks for these interfaces on the wrapped Backend.
 type Backend interface {
 	provider.Instances
 	// ReadActivityRecord is a method of provider.Activities, and ReadWorkers is a method of provider.Monitoring.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -66,9 +67,7 @@ func newServer(t *testing.T) *server {
 		if s.lost(r) {
 			panic(http.ErrAbortHandler)
 		}
-		for name, values := range answer.Header() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), answer.Header())
 		w.WriteHeader(answer.Code)
 		_, _ = io.Copy(w, answer.Body)
 	}))

@@ -121,8 +121,8 @@ func faultSchedule(seed uint64) *simhub.Schedule {
 }
 
 // crashLimitOf returns Options.MaxCrashes of a seed. Half of the seeds have the default or a low limit. Their functions
-// end in time, because a crash marker cannot distinguish a frozen function from a crashed one. In the other half, nothing
-// becomes poison.
+// end in time, because a crash marker cannot distinguish a frozen function from a crashed one. In the other half,
+// nothing becomes poison.
 func crashLimitOf(seed uint64) (limit int, mortal bool) {
 	limits := []int{noCrashLimit, 1, noCrashLimit, 0}
 	limit = limits[turnOf(seed)/weathers%uint64(len(limits))]

@@ -36,8 +36,8 @@ const (
 	// batchGap is the time without an event after which a long poll with events responds. It is longer than the delay
 	// of the next poll of the hub.
 	batchGap = 100 * time.Millisecond
-	// pollInterval and longPollInterval are the longest times between two reads of the hub. An event of a long poll also
-	// waits for batchGap, and must still arrive within a second.
+	// pollInterval and longPollInterval are the longest times between two reads of the hub. An event of a long poll
+	// also waits for batchGap, and must still arrive within a second.
 	pollInterval     = time.Second
 	longPollInterval = pollInterval - 2*batchGap
 )
@@ -169,7 +169,7 @@ func (w *watcher) run() error {
 	events := w.follow(ctx)
 	defer func() {
 		cancel()
-		for range events { //nolint:revive // the goroutine ends
+		for range events {
 		}
 	}()
 
@@ -260,7 +260,7 @@ func (w *watcher) send(ctx context.Context, n *next) (done bool, err error) {
 
 // over sends the end of a stream that was resumed after the last event of the instance.
 func (w *watcher) over(ctx context.Context) error {
-	if ctx.Err() != nil {
+	if isDone(ctx) {
 		return nil
 	}
 	s, err := w.client.Wait(ctx, w.instanceID)
@@ -286,10 +286,13 @@ func (w *watcher) end(status client.RuntimeStatus) error {
 	return nil
 }
 
+// isDone reports whether the time of the stream has passed or the caller has disconnected.
+func isDone(ctx context.Context) bool { return ctx.Err() != nil }
+
 // failure returns the error of a history as the caller understands it: the field is that of the position.
 func (w *watcher) failure(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil // the time is over, or the caller has disconnected
+	if isDone(ctx) {
+		return nil
 	}
 	if errors.Is(err, client.ErrNotFound) {
 		return problem.ErrExecutionNotFound

@@ -133,6 +133,7 @@ const (
 func endStreams(ctx context.Context, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/events/stream") {
+			//nolint:contextcheck // the request has its own context, which ends with that of the process
 			limited, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(ctx, cancel)()

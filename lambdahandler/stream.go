@@ -69,7 +69,7 @@ type closer struct {
 // Close ends the request.
 func (c closer) Close() error {
 	c.cancel()
-	return c.CloseWithError(errClosed)
+	return c.CloseWithError(errClosed) //nolint:wrapcheck // it returns nil
 }
 
 // streamWriter writes a response that is sent while it is written.

@@ -30,7 +30,6 @@ type Guest struct {
 	Name string `json:"name"`
 }
 
-//nolint:lll // the code of the template
 func Welcome(ctx *perdure.OrchestrationContext, g Guest) (string, error) {
 	retried := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 5, InitialInterval: time.Second})
 	if _, err := perdure.CallActivity(ctx, SendMail, Mail{To: g.Name, Text: "welcome"}, retried).Await(ctx); err != nil {

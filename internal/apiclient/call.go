@@ -199,7 +199,7 @@ func ofAttempt(caller, attempt context.Context, err error) error {
 
 func (c *Client) request(ctx context.Context, o *api.Operation, call *Call, body []byte) (*http.Request, error) {
 	u := *c.Endpoint
-	path := u.Path
+	path := []string{u.Path}
 	values := call.Path
 	for s := range strings.SplitSeq(strings.TrimPrefix(o.Path, "/"), "/") {
 		if strings.HasPrefix(s, "{") {
@@ -208,9 +208,9 @@ func (c *Client) request(ctx context.Context, o *api.Operation, call *Call, body
 			}
 			s, values = apiwire.EscapeID(values[0]), values[1:]
 		}
-		path += "/" + s
+		path = append(path, s)
 	}
-	u.Path, u.RawQuery = path, call.Query.Encode()
+	u.Path, u.RawQuery = strings.Join(path, "/"), call.Query.Encode()
 	r, err := http.NewRequestWithContext(ctx, o.Method, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)

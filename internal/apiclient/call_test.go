@@ -111,7 +111,7 @@ func TestDo_hostileResponse_returnsProviderError(t *testing.T) {
 	t.Parallel()
 	const page = "<html>Bad gateway</html>"
 	for name, tt := range map[string]struct {
-		response  func() *http.Response
+		response  func() *http.Response //nolint:bodyclose // the client under test closes it
 		retryable bool
 		attempts  int
 	}{

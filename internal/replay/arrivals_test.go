@@ -58,7 +58,7 @@ func (s *session) turn(most int, message []history.Event, ids ...int64) {
 	}
 }
 
-// replays replays the whole history on a new instance. It then replays the history in two parts, with a split after
+// replays runs the whole history on a new instance. It then replays the history in two parts, with a split after
 // each event.
 func (s *session) replays(o replay.Orchestration) {
 	s.tb.Helper()

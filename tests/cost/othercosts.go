@@ -68,8 +68,7 @@ func OtherCosts(l *pricing.List) []OtherCost {
 	const thousand, secondsAnHour = 1000, 3600
 	const sweeps, polls = minutesAMonth / minutesOfASweep, 1 + (pollsASecond-1)*0.5
 	sweep := pricing.Usage{
-		pricing.ReadUnits: SweepReads * sweeps, pricing.StandardRequests: SweepRequests * sweeps,
-		pricing.Invocations: sweeps,
+		pricing.ReadUnits: SweepReads * sweeps, pricing.StandardRequests: SweepRequests * sweeps, pricing.Invocations: sweeps,
 	}.Dollars(l)
 	request := l.Of(pricing.HTTPRequests, million) + l.Of(pricing.Invocations, million) +
 		l.Of(pricing.GBSeconds, million*Memory[Worker]*startSeconds) + l.Of(pricing.LogBytes, requestLine*million)

@@ -50,8 +50,8 @@ func New(
 	h *hub.Hub, current CurrentExecution, from history.ExecutionRef, after int64, longest time.Duration,
 ) *Follower {
 	f := &Follower{
-		hub: h, current: current, instanceID: from.InstanceID, executionID: from.ExecutionID, longest: longest, resumedFrom: after,
-		retry: firstRetry, stop: func() {},
+		hub: h, current: current, instanceID: from.InstanceID, executionID: from.ExecutionID, longest: longest,
+		resumedFrom: after, retry: firstRetry, stop: func() {},
 	}
 	// the event itself is read again, because it decides whether there are more
 	f.at.Event = max(after-1, 0)

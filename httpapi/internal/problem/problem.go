@@ -36,7 +36,7 @@ const (
 )
 
 // Problem is the body of the response to a failed call (RFC 9457).
-type Problem = apiwire.Problem
+type Problem = apiwire.Problem //nolint:errname // the name in RFC 9457
 
 // Problems of requests that reach no operation.
 var (

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
@@ -14,6 +15,8 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/provider"
 )
+
+const fieldListen = "--listen"
 
 // maxMessageBytes is the maximum size of a message from a client.
 const maxMessageBytes = 4 << 20
@@ -65,20 +68,21 @@ address. Requests of web pages, and with other host names, are rejected.`,
 
 // listOf returns names for the help, in lines.
 func listOf(names []string) string {
-	text, column := "", 24
+	var text strings.Builder
+	column := 24
 	for i, name := range names {
 		if i > 0 {
-			text += ", "
+			text.WriteString(", ")
 			column += 2
 		}
 		if column+len(name) > 96 {
-			text += "\n"
+			text.WriteString("\n")
 			column = 0
 		}
-		text += name
+		text.WriteString(name)
 		column += len(name)
 	}
-	return text
+	return text.String()
 }
 
 // serveStdio serves one client on standard input and output, until the client or ctx ends.
@@ -103,7 +107,7 @@ func loopbackAddress(listen string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return "", &provider.FieldError{
-			Field: "--listen", Problem: fmt.Sprintf("must be an address such as 127.0.0.1:8091, is %q", listen),
+			Field: fieldListen, Problem: fmt.Sprintf("must be an address such as 127.0.0.1:8091, is %q", listen),
 		}
 	}
 	if host == "localhost" {
@@ -111,13 +115,13 @@ func loopbackAddress(listen string) (string, error) {
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
 		return "", &provider.FieldError{
-			Field: "--listen", Problem: fmt.Sprintf("must be a loopback address such as 127.0.0.1:8091, is %q; "+
+			Field: fieldListen, Problem: fmt.Sprintf("must be a loopback address such as 127.0.0.1:8091, is %q; "+
 				"use a tunnel or a proxy with TLS on this machine for other clients", listen),
 		}
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return "", &provider.FieldError{
-			Field: "--listen", Problem: fmt.Sprintf("must have a port from 0 to 65535, is %q", listen),
+			Field: fieldListen, Problem: fmt.Sprintf("must have a port from 0 to 65535, is %q", listen),
 		}
 	}
 	return net.JoinHostPort(host, port), nil

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/cmd/perdure/internal/operations"
@@ -62,11 +63,12 @@ func (s *server) countDeadLetters(ctx context.Context, _ call[noArgs]) (*answer,
 	if err != nil {
 		return nil, err
 	}
-	total, text := 0, ""
+	total := 0
+	var text strings.Builder
 	for _, c := range counts {
 		total += c.Visible + c.InFlight
-		text += fmt.Sprintf("%s: about %d, of which %d are hidden\n", c.Queue, c.Visible+c.InFlight, c.InFlight)
+		fmt.Fprintf(&text, "%s: about %d, of which %d are hidden\n", c.Queue, c.Visible+c.InFlight, c.InFlight)
 	}
 	a := &answer{Summary: fmt.Sprintf("About %d dead letters in %d queues.", total, len(counts))}
-	return a, a.setData(text, struct{}{}, list{"queues", docs[:fitting(docs, maxListBytes)]})
+	return a, a.setData(text.String(), struct{}{}, list{"queues", docs[:fitting(docs, maxListBytes)]})
 }
