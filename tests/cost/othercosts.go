@@ -53,6 +53,17 @@ const (
 	longPolls = 7200
 )
 
+// watching returns the dollars for 1,000 hours of watching an idle instance, with the Go client and over HTTP.
+func watching(l *pricing.List) (direct, overHTTP float64) {
+	const thousand, secondsAnHour = 1000, 3600
+	direct = l.Of(pricing.ReadUnits, thousand*WatchPolls*WatchReads)
+	overHTTP = l.Of(pricing.ReadUnits, thousand*(longPolls*WatchReads+watchRequests*resumeReads)) +
+		l.Of(pricing.GBSeconds, thousand*secondsAnHour*Memory[Worker]) +
+		l.Of(pricing.HTTPRequests, thousand*watchRequests) + l.Of(pricing.Invocations, thousand*watchRequests) +
+		l.Of(pricing.LogBytes, thousand*watchRequests*requestLine)
+	return direct, overHTTP
+}
+
 // OtherCosts returns the rows of docs/operate/cost.md that are not building blocks.
 func OtherCosts(l *pricing.List) []OtherCost {
 	idle := func(queue string, i pricing.Item) OtherCost {
@@ -65,19 +76,14 @@ func OtherCosts(l *pricing.List) []OtherCost {
 	exact := func(what, per string, dollars float64, because string) OtherCost {
 		return OtherCost{What: what, Per: per, Least: dollars, Most: dollars, Because: because}
 	}
-	const thousand, secondsAnHour = 1000, 3600
 	const sweeps, polls = minutesAMonth / minutesOfASweep, 1 + (pollsASecond-1)*0.5
 	sweep := pricing.Usage{
-		pricing.ReadUnits: SweepReads * sweeps, pricing.StandardRequests: SweepRequests * sweeps, pricing.Invocations: sweeps,
+		pricing.ReadUnits: SweepReads * sweeps, pricing.StandardRequests: SweepRequests * sweeps,
+		pricing.Invocations: sweeps,
 	}.Dollars(l)
 	request := l.Of(pricing.HTTPRequests, million) + l.Of(pricing.Invocations, million) +
 		l.Of(pricing.GBSeconds, million*Memory[Worker]*startSeconds) + l.Of(pricing.LogBytes, requestLine*million)
-	watched := l.Of(pricing.ReadUnits, thousand*WatchPolls*WatchReads)
-	overHTTP := l.Of(pricing.ReadUnits, thousand*longPolls*WatchReads) +
-		l.Of(pricing.GBSeconds, thousand*secondsAnHour*Memory[Worker]) +
-		l.Of(pricing.ReadUnits, thousand*watchRequests*resumeReads) +
-		l.Of(pricing.HTTPRequests, thousand*watchRequests) + l.Of(pricing.Invocations, thousand*watchRequests) +
-		l.Of(pricing.LogBytes, thousand*watchRequests*requestLine)
+	watched, overHTTP := watching(l)
 	return []OtherCost{
 		idle("FIFO", pricing.FIFORequests), idle("standard", pricing.StandardRequests),
 		exact("sweeper", "month", sweep,
