@@ -55,7 +55,7 @@ test: needs-go needs-python ## all packages, with the race detector where gorout
 	$(STAGES) test
 
 .PHONY: test-ci
-test-ci: needs-go needs-python needs-node needs-java ## what .ci/run runs: test, and lint, the CDK, the web UI, DynamoDB Local, LocalStack, real binaries, faults, runbooks: half an hour
+test-ci: needs-go needs-python needs-node needs-java ## what .ci/run runs: test, and lint, the CDK, the web UI, clients in other languages, DynamoDB Local, LocalStack, real binaries, faults, runbooks: half an hour
 	$(STAGES) ci
 
 .PHONY: test-all
@@ -191,6 +191,24 @@ test-ui: needs-go needs-node needs-python tests/ui/node_modules/.installed ## th
 
 tests/ui/node_modules/.installed: tests/ui/package-lock.json | needs-node
 	cd $(UI) && npm ci --no-audit --no-fund
+	touch $@
+
+CLIENTS := tests/clients
+
+.PHONY: test-clients
+test-clients: needs-go needs-node needs-python $(CLIENTS)/typescript/node_modules/.installed $(CLIENTS)/python/.venv/.installed ## the OpenAPI document: two validators, and generated clients in TypeScript and Python with strict types on a running API
+	$(GO) build -o $(CLIENTS)/.server ./$(CLIENTS)/server
+	$(CLIENTS)/run.sh
+
+$(CLIENTS)/typescript/node_modules/.installed: $(CLIENTS)/typescript/package-lock.json | needs-node
+	cd $(CLIENTS)/typescript && npm ci --no-audit --no-fund
+	touch $@
+
+$(CLIENTS)/python/.venv/.installed: $(CLIENTS)/python/requirements.txt | needs-python
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "the generator of the Python client needs Python 3.11 or later: set PYTHON to its path" >&2; exit 1; }
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --no-deps -r $<
 	touch $@
 
 .PHONY: page-pictures

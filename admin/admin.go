@@ -14,7 +14,8 @@ import (
 
 // Client operates one task hub. It is safe for concurrent use.
 type Client struct {
-	hub   Backend
+	hub   Backend // nil: the hub is remote
+	ops   operations
 	now   func() time.Time
 	sleep func(ctx context.Context, d time.Duration) error
 	calls *clientcall.Runner
@@ -79,5 +80,7 @@ func New(h Backend, opts ...Option) *Client {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	return &Client{hub: h, now: o.now, sleep: o.sleep, calls: clientcall.NewRunner(o.identify, o.interceptors)}
+	c := &Client{hub: h, now: o.now, sleep: o.sleep, calls: clientcall.NewRunner(o.identify, o.interceptors)}
+	c.ops = local{c}
+	return c
 }

@@ -48,19 +48,20 @@ type CostLine struct {
 // EstimateCost returns provider.ErrNotFound if the instance does not exist, and provider.ErrCorrupt if a history cannot
 // be read.
 func (c *Client) EstimateCost(ctx context.Context, instanceID string) (CostEstimate, error) {
-	cost, err := c.estimateCost(ctx, instanceID)
+	var cost CostEstimate
+	err := inputcheck.InstanceID(instanceID)
+	if err == nil {
+		cost, err = c.ops.estimateCost(ctx, instanceID)
+	}
 	if err != nil {
 		return CostEstimate{}, fmt.Errorf("admin: cost: %w", err)
 	}
 	return cost, nil
 }
 
-func (c *Client) estimateCost(ctx context.Context, instanceID string) (cost CostEstimate, err error) {
-	if err := inputcheck.InstanceID(instanceID); err != nil {
-		return cost, err
-	}
+func (l local) estimateCost(ctx context.Context, instanceID string) (cost CostEstimate, err error) {
 	var executions []string // the current execution first
-	for x, err := range c.hub.ListExecutions(ctx, instanceID) {
+	for x, err := range l.hub.ListExecutions(ctx, instanceID) {
 		if err != nil {
 			return cost, err
 		}
@@ -68,7 +69,7 @@ func (c *Client) estimateCost(ctx context.Context, instanceID string) (cost Cost
 	}
 	var e costestimate.Estimator
 	for _, id := range slices.Backward(executions) {
-		for event, err := range c.hub.ReadHistory(ctx, instanceID, id, 0) {
+		for event, err := range l.hub.ReadHistory(ctx, instanceID, id, 0) {
 			if err != nil {
 				return cost, fmt.Errorf("instance %q: execution %s: %w", instanceID, id, err)
 			}

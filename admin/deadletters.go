@@ -78,16 +78,24 @@ const defaultDeadLetters = 100
 
 // CountDeadLetters returns the approximate number of dead letters of each queue, sorted by queue name.
 func (c *Client) CountDeadLetters(ctx context.Context) ([]DeadLetterCount, error) {
-	hub, err := c.deadLetterBackend()
+	counts, err := c.ops.countDeadLetters(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("admin: dead letters: %w", err)
+	}
+	return counts, nil
+}
+
+func (l local) countDeadLetters(ctx context.Context) ([]DeadLetterCount, error) {
+	hub, err := l.deadLetterBackend()
+	if err != nil {
+		return nil, err
 	}
 	queues := hub.DeadLetterQueues()
 	counts := make([]DeadLetterCount, len(queues))
 	for i, queue := range queues {
 		counts[i].Queue = queue
 		if counts[i].Visible, counts[i].InFlight, err = hub.CountDeadLetters(ctx, queue); err != nil {
-			return nil, fmt.Errorf("admin: dead letters: %w", err)
+			return nil, err
 		}
 	}
 	return counts, nil
@@ -106,11 +114,20 @@ func (c *Client) DeadLetters(ctx context.Context, q DeadLetterQuery, limit int) 
 	if limit == 0 {
 		limit = defaultDeadLetters
 	}
-	s, err := c.newDeadLetterScan(q)
-	if err != nil {
-		return list, fmt.Errorf("admin: dead letters: %w", err)
+	if err = checkTimeLimit(&q); err == nil {
+		list, err = c.ops.deadLetters(ctx, q, limit)
 	}
+	if err != nil {
+		return DeadLetterList{}, fmt.Errorf("admin: dead letters: %w", err)
+	}
+	return list, nil
+}
 
+func (l local) deadLetters(ctx context.Context, q DeadLetterQuery, limit int) (list DeadLetterList, err error) {
+	s, err := l.newDeadLetterScan(q)
+	if err != nil {
+		return list, err
+	}
 	s.concurrency = 1
 	s.readOnly = true
 	s.process = func(_ context.Context, _ string, letters ...DeadLetter) error {
@@ -119,7 +136,7 @@ func (c *Client) DeadLetters(ctx context.Context, q DeadLetterQuery, limit int) 
 	}
 	s.enough = func() bool { return len(list.Items) >= limit }
 	if err = s.run(ctx); err != nil {
-		return DeadLetterList{}, fmt.Errorf("admin: dead letters: %w", err)
+		return DeadLetterList{}, err
 	}
 	list.Complete = !s.incomplete && !s.enough() || len(q.IDs) > 0 && s.missingIDs == 0
 	list.Items = list.Items[:min(limit, len(list.Items))]
@@ -145,31 +162,49 @@ func (c *Client) RedriveDeadLetters(
 	if q.SentBefore.IsZero() && len(q.IDs) == 0 {
 		q.SentBefore = c.now()
 	}
-	s, err := c.newDeadLetterScan(q)
-	if err != nil {
+	if err := checkTimeLimit(&q); err != nil {
 		return DeadLetterResult{}, fmt.Errorf("admin: redrive: %w", err)
 	}
-	if !o.force {
+	result, err := c.ops.redriveDeadLetters(ctx, q, o.force)
+	if err != nil {
+		return result, fmt.Errorf("admin: redrive: %w", err)
+	}
+	return result, nil
+}
+
+func (l local) redriveDeadLetters(ctx context.Context, q DeadLetterQuery, force bool) (DeadLetterResult, error) {
+	s, err := l.newDeadLetterScan(q)
+	if err != nil {
+		return DeadLetterResult{}, err
+	}
+	if !force {
 		s.skip = IsHandled
 	}
 	s.process = s.hub.RedriveDeadLetters
-	if err = s.run(ctx); err != nil {
-		err = fmt.Errorf("admin: redrive: %w", err)
-	}
+	err = s.run(ctx)
 	return s.result(), err
 }
 
 // DropDeadLetters permanently deletes the dead letters that match q. If the process dies, the remaining dead letters
 // are unchanged.
 func (c *Client) DropDeadLetters(ctx context.Context, q DeadLetterQuery) (DeadLetterResult, error) {
-	s, err := c.newDeadLetterScan(q)
-	if err != nil {
+	if err := checkTimeLimit(&q); err != nil {
 		return DeadLetterResult{}, fmt.Errorf("admin: drop: %w", err)
 	}
-	s.process = s.hub.DropDeadLetters
-	if err = s.run(ctx); err != nil {
-		err = fmt.Errorf("admin: drop: %w", err)
+	result, err := c.ops.dropDeadLetters(ctx, q)
+	if err != nil {
+		return result, fmt.Errorf("admin: drop: %w", err)
 	}
+	return result, nil
+}
+
+func (l local) dropDeadLetters(ctx context.Context, q DeadLetterQuery) (DeadLetterResult, error) {
+	s, err := l.newDeadLetterScan(q)
+	if err != nil {
+		return DeadLetterResult{}, err
+	}
+	s.process = s.hub.DropDeadLetters
+	err = s.run(ctx)
 	return s.result(), err
 }
 

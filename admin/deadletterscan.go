@@ -34,8 +34,8 @@ const (
 )
 
 // deadLetterBackend returns the backend as a provider.DeadLetters, or ErrDeadLettersUnsupported.
-func (c *Client) deadLetterBackend() (provider.DeadLetters, error) {
-	hub, ok := unwrap.As[provider.DeadLetters](c.hub)
+func (l local) deadLetterBackend() (provider.DeadLetters, error) {
+	hub, ok := unwrap.As[provider.DeadLetters](l.hub)
 	if !ok || len(hub.DeadLetterQueues()) == 0 {
 		return nil, ErrDeadLettersUnsupported
 	}
@@ -69,22 +69,17 @@ type deadLetterScan struct {
 	failures   int
 }
 
-func (c *Client) newDeadLetterScan(q DeadLetterQuery) (*deadLetterScan, error) {
-	hub, err := c.deadLetterBackend()
+func (l local) newDeadLetterScan(q DeadLetterQuery) (*deadLetterScan, error) {
+	hub, err := l.deadLetterBackend()
 	if err != nil {
 		return nil, err
 	}
 	s := &deadLetterScan{
-		hub: hub, query: q, queues: hub.DeadLetterQueues(), concurrency: scanConcurrency, now: c.now,
+		hub: hub, query: q, queues: hub.DeadLetterQueues(), concurrency: scanConcurrency, now: l.now,
 		seen: map[string]bool{}, held: map[string][]DeadLetter{}, missingIDs: len(q.IDs),
 	}
-	if q.TimeLimit < 0 {
-		return nil, &provider.FieldError{
-			Field: "within", Problem: fmt.Sprintf("must not be negative, is %v", q.TimeLimit),
-		}
-	}
 	if q.TimeLimit > 0 {
-		s.deadline = c.now().Add(q.TimeLimit)
+		s.deadline = l.now().Add(q.TimeLimit)
 	}
 	if q.Queue != "" {
 		if !slices.Contains(s.queues, q.Queue) {
@@ -94,6 +89,15 @@ func (c *Client) newDeadLetterScan(q DeadLetterQuery) (*deadLetterScan, error) {
 		s.queues = []string{q.Queue}
 	}
 	return s, nil
+}
+
+func checkTimeLimit(q *DeadLetterQuery) error {
+	if q.TimeLimit < 0 {
+		return &provider.FieldError{
+			Field: "within", Problem: fmt.Sprintf("must not be negative, is %v", q.TimeLimit),
+		}
+	}
+	return nil
 }
 
 // run scans the queues. At the end it makes the remaining dead letters visible again.

@@ -16,6 +16,8 @@
 //
 // Package provider/dynamo/hubadmin pauses a hub and checks its AWS resources.
 //
+// Dial returns a Client that calls the HTTP API instead.
+//
 // # Errors
 //
 //   - A *provider.FieldError means that the input is invalid. It names the field.

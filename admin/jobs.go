@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -66,22 +68,66 @@ const maxJobIDBytes = 256
 // incarnation of the same ID.
 //
 // StartJob returns a *provider.FieldError for invalid input, or if 100 jobs are already running.
-func (c *Client) StartJob(ctx context.Context, r JobRequest) (Job, error) {
+func (c *Client) StartJob(ctx context.Context, r JobRequest, opts ...StartJobOption) (Job, error) {
+	var o startJobOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
 	j, err := c.newJob(r)
+	if err == nil && o.key != nil {
+		err = inputcheck.Text("key", *o.key, 1, maxJobKeyBytes)
+	}
 	if err != nil {
 		return Job{}, fmt.Errorf("admin: start job: %w", err)
 	}
 	j.RequestedBy = c.calls.Caller(ctx)
-	put := func(ctx context.Context) error { return c.putJob(ctx, &j) }
+	put := func(ctx context.Context) error { return c.ops.startJob(ctx, &r, &j, o.key) }
 	if err := c.calls.Run(ctx, perdure.ClientCall{Operation: clientcall.Bulk}, put); err != nil {
 		return Job{}, fmt.Errorf("admin: start job: %w", err)
 	}
 	return j, nil
 }
 
+// StartJobOption is an option of StartJob.
+type StartJobOption func(*startJobOptions)
+
+type startJobOptions struct{ key *string }
+
+// WithJobKey makes all calls of StartJob with the same key one call. The first one counts, and later ones return its
+// job, even if their requests differ. A key can be used again a week after its job has ended. It has 1 to 256 bytes of
+// UTF-8 without control characters.
+func WithJobKey(key string) StartJobOption { return func(o *startJobOptions) { o.key = &key } }
+
+const maxJobKeyBytes = 256
+
+// jobIDOf returns the ID of the job with a key.
+func jobIDOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return "k" + hex.EncodeToString(sum[:20])
+}
+
+// startJob stores a new job unless too many are running. With a key, it returns the job of an earlier call.
+func (l local) startJob(ctx context.Context, _ *JobRequest, j *Job, key *string) error {
+	if key == nil {
+		return l.putJob(ctx, j)
+	}
+	j.ID = jobIDOf(*key)
+	earlier, err := l.hub.ReadJob(ctx, j.ID)
+	if errors.Is(err, provider.ErrNotFound) {
+		if err = l.putJob(ctx, j); !errors.Is(err, provider.ErrConflict) {
+			return err
+		}
+		earlier, err = l.hub.ReadJob(ctx, j.ID) // another call with the key came first
+	}
+	if err == nil {
+		*j = earlier
+	}
+	return err
+}
+
 // putJob stores a new job unless too many are running.
-func (c *Client) putJob(ctx context.Context, j *Job) error {
-	jobs, err := c.hub.ListJobs(ctx)
+func (l local) putJob(ctx context.Context, j *Job) error {
+	jobs, err := l.hub.ListJobs(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,7 +137,7 @@ func (c *Client) putJob(ctx context.Context, j *Job) error {
 			Problem: fmt.Sprintf("exceeds the limit of %d running jobs; cancel one or try again later", maxJobs),
 		}
 	}
-	return c.hub.PutJob(ctx, j)
+	return l.hub.PutJob(ctx, j)
 }
 
 // JobPreview is the number of instances that StartJob would match, with examples.
@@ -117,14 +163,21 @@ const (
 func (c *Client) PreviewJob(ctx context.Context, r JobRequest) (JobPreview, error) {
 	p := JobPreview{Sample: []string{}}
 	j, err := c.newJob(r)
+	if err == nil {
+		p, err = c.ops.previewJob(ctx, &r, &j)
+	}
 	if err != nil {
 		return p, fmt.Errorf("admin: preview job: %w", err)
 	}
-	p.StartedBefore = j.Filter.StartedBefore
-	for start := c.now(); c.now().Sub(start) < previewTime; {
-		found, next, err := c.hub.MatchInstances(ctx, j.Filter, j.Next, previewPage)
+	return p, nil
+}
+
+func (l local) previewJob(ctx context.Context, _ *JobRequest, j *Job) (JobPreview, error) {
+	p := JobPreview{Sample: []string{}, StartedBefore: j.Filter.StartedBefore}
+	for start := l.now(); l.now().Sub(start) < previewTime; {
+		found, next, err := l.hub.MatchInstances(ctx, j.Filter, j.Next, previewPage)
 		if err != nil {
-			return p, fmt.Errorf("admin: preview job: %w", err)
+			return p, err
 		}
 		for _, t := range found[:min(len(found), previewSample-len(p.Sample))] {
 			p.Sample = append(p.Sample, t.InstanceID)
@@ -245,15 +298,15 @@ func isEmpty(f *Filter) bool {
 // all jobs before it yields the first one. The iterator ends with the first error.
 func (c *Client) Jobs(ctx context.Context) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
-		jobs, err := c.hub.ListJobs(ctx)
-		if err != nil {
-			yield(Job{}, fmt.Errorf("admin: jobs: %w", err))
-			return
-		}
+		jobs, err := c.ops.listJobs(ctx)
+		slices.SortStableFunc(jobs, func(a, b Job) int { return b.CreatedAt.Compare(a.CreatedAt) })
 		for i := range jobs {
 			if !yield(jobs[i], nil) {
 				return
 			}
+		}
+		if err != nil {
+			yield(Job{}, fmt.Errorf("admin: jobs: %w", err))
 		}
 	}
 }
@@ -263,7 +316,7 @@ func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 	err := inputcheck.Text("jobId", id, 1, maxJobIDBytes)
 	var j Job
 	if err == nil {
-		j, err = c.hub.ReadJob(ctx, id)
+		j, err = c.ops.readJob(ctx, id)
 	}
 	if err != nil {
 		return Job{}, fmt.Errorf("admin: job: %w", err)
@@ -280,22 +333,22 @@ const maxCancelAttempts = 10
 func (c *Client) CancelJob(ctx context.Context, id string) (j Job, err error) {
 	call := perdure.ClientCall{Operation: clientcall.CancelJob}
 	err = c.calls.Run(ctx, call, func(ctx context.Context) (err error) {
-		j, err = c.cancelJob(ctx, id)
+		j, err = c.ops.cancelJob(ctx, id)
 		return err
 	})
 	return j, err
 }
 
-func (c *Client) cancelJob(ctx context.Context, id string) (Job, error) {
+func (l local) cancelJob(ctx context.Context, id string) (Job, error) {
 	for attempt := 1; ; attempt++ {
-		j, err := c.Job(ctx, id)
+		j, err := l.Job(ctx, id)
 		if err != nil || j.Ended() {
 			return j, err
 		}
 
 		j.State = provider.JobCancelled
-		j.UpdatedAt = c.now().UTC().Truncate(time.Millisecond)
-		if err = c.hub.PutJob(ctx, &j); err == nil {
+		j.UpdatedAt = l.now().UTC().Truncate(time.Millisecond)
+		if err = l.hub.PutJob(ctx, &j); err == nil {
 			return j, nil
 		}
 		if !errors.Is(err, provider.ErrConflict) || attempt == maxCancelAttempts {

@@ -18,6 +18,10 @@ import (
 // no payload store.
 func (c *Client) SweepPayloads(ctx context.Context) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
+		if err := c.requireProvider("SweepPayloads"); err != nil {
+			yield(0, err)
+			return
+		}
 		store, ok := unwrap.As[provider.PayloadStoreProvider](c.hub)
 		for after := ""; ok; {
 			next, deleted, err := store.SweepPayloads(ctx, after)

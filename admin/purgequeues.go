@@ -37,6 +37,9 @@ func OnStall(f func(Stall)) PurgeQueuesOption {
 // PurgeQueues repeats throttled calls, and calls without a response within a minute. It fails if no call has succeeded
 // for an hour.
 func (c *Client) PurgeQueues(ctx context.Context, opts ...PurgeQueuesOption) (provider.QueuePurgeResult, error) {
+	if err := c.requireProvider("PurgeQueues"); err != nil {
+		return provider.QueuePurgeResult{}, err
+	}
 	hub, ok := unwrap.As[provider.Reconciler](c.hub)
 	if !ok {
 		return provider.QueuePurgeResult{}, fmt.Errorf("admin: purge queues: %w", ErrReconcileUnsupported)

@@ -97,6 +97,9 @@ const (
 //
 // Reconcile returns a *provider.FieldError for invalid input.
 func (c *Client) Reconcile(ctx context.Context, o ReconcileOptions) (ReconcileResult, error) {
+	if err := c.requireProvider("Reconcile"); err != nil {
+		return ReconcileResult{}, err
+	}
 	hub, ok := unwrap.As[provider.Reconciler](c.hub)
 	if !ok {
 		return ReconcileResult{}, fmt.Errorf("admin: reconcile: %w", ErrReconcileUnsupported)

@@ -10,7 +10,7 @@ var jobOperations = []Operation{
 		ID: "startJob", Summary: "Start a bulk job; 200 for a dry run",
 		Method: http.MethodPost, Path: "/v1/jobs", Grant: "GrantPurge",
 		Request: "Bulk", Success: schemas{200: "Preview", 202: "Job"},
-		Changes: true, Repeat: RepeatAgain, Audit: Audit{Action: "{operation}", Subject: SubjectJob},
+		Changes: true, Repeat: RepeatByKey, Audit: Audit{Action: "{operation}", Subject: SubjectJob},
 		Go: on("admin.StartJob", "admin.PreviewJob"), Command: on("purge", "cancel", "terminate"),
 		WebUI: on("Counting matching instances …"),
 	},
@@ -73,7 +73,7 @@ var scheduleOperations = []Operation{
 		ID: "runSchedule", Summary: "Start a run now",
 		Method: http.MethodPost, Path: schedulePath + "/run", Grant: grantSchedule,
 		Success: accepted, Errors: goneInstance,
-		Changes: true, Repeat: RepeatAgain, Audit: Audit{Action: "run schedule", Subject: SubjectInstance},
+		Changes: true, Repeat: RepeatByKey, Audit: Audit{Action: "run schedule", Subject: SubjectInstance},
 		Go: on("client.Schedules.Trigger"), Command: on("schedule run"), WebUI: noSchedulePage,
 	},
 	{

@@ -179,7 +179,7 @@ var controlOperations = []Operation{
 		ID: "annotateInstance", Summary: "Add a note",
 		Method: http.MethodPost, Path: instancePath + "/notes", Grant: "GrantControl",
 		Request: "NewNote", Success: schemas{204: ""}, Errors: codes{404: {noInstance}, 409: {"notes_unsupported"}},
-		Changes: true, Repeat: RepeatAgain, Audit: Audit{Action: "annotate", Subject: SubjectInstance},
+		Changes: true, Repeat: RepeatByKey, Audit: Audit{Action: "annotate", Subject: SubjectInstance},
 		Go: on("client.Annotate"), Command: on("annotate"), WebUI: on("Add note"),
 	},
 	{

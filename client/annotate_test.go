@@ -18,7 +18,7 @@ func annotated(t *testing.T) (*fakeprovider.Provider, *client.Client, time.Time)
 	at := time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)
 	now := func() time.Time { return at }
 	p := fakeprovider.New(now, "hello")
-	c := client.New(p, client.WithClock(now))
+	c := connect(p, client.WithClock(now))
 	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("one")); err != nil {
 		t.Fatal(err)
 	}
@@ -36,6 +36,9 @@ func TestAnnotate_note_hasItsCallerAndTime(t *testing.T) {
 	}
 	s, err := c.Status(t.Context(), "one")
 	want := client.Note{Text: longest, By: "arn:aws:iam::1:user/ann", At: at}
+	if overHTTP && len(s.Notes) == 1 { // the API sets the caller, and the client the ID
+		want.By, want.ID = "", s.Notes[0].ID
+	}
 	if err != nil || len(s.Notes) != 1 || s.Notes[0] != want {
 		t.Errorf("got notes %v, %v", s.Notes, err)
 	}
@@ -76,8 +79,27 @@ func (d declining) Annotate(ctx context.Context, id string, n provider.Note) err
 func TestAnnotate_providerWithoutNotes_isUnsupported(t *testing.T) {
 	t.Parallel()
 	p, _, _ := annotated(t)
-	err := client.New(declining{Provider: p}).Annotate(t.Context(), "one", "a")
+	err := connect(declining{Provider: p}).Annotate(t.Context(), "one", "a")
 	if !errors.Is(err, provider.UnsupportedError{Capability: provider.CapabilityAnnotations}) {
 		t.Errorf("got error %v", err)
+	}
+}
+
+func TestAnnotate_repeatedNoteID_addsOneNote(t *testing.T) {
+	t.Parallel()
+	_, c, _ := annotated(t)
+	for _, id := range []string{"k", "k", "l"} {
+		if err := c.Annotate(t.Context(), "one", "a", client.WithNoteID(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, err := c.Status(t.Context(), "one"); err != nil || len(s.Notes) != 2 || s.Notes[0].ID != "k" {
+		t.Errorf("notes %v, %v", s.Notes, err)
+	}
+	for _, id := range []string{"", "a\x00", strings.Repeat("x", provider.MaxNoteIDBytes+1)} {
+		err := c.Annotate(t.Context(), "one", "a", client.WithNoteID(id))
+		if field, ok := errors.AsType[*provider.FieldError](err); !ok || field.Field != "noteId" {
+			t.Errorf("%q: error %v", id, err)
+		}
 	}
 }

@@ -60,6 +60,7 @@ func act(
 
 func TestClient_callerOfContextOptionOrCredentials_isRecorded(t *testing.T) {
 	t.Parallel()
+	localOnly(t, "the API sets the caller")
 	_, fake := setup(t)
 	k := &known{Provider: fake}
 	everywhere := func(got []string, want, cancel string) {
@@ -75,20 +76,20 @@ func TestClient_callerOfContextOptionOrCredentials_isRecorded(t *testing.T) {
 		}
 	}
 	const alice, bob = "arn:aws:iam::123456789012:user/alice", "bob's job"
-	everywhere(act(t, t.Context(), client.New(k), fake, "credentials"), alice, alice)
+	everywhere(act(t, t.Context(), connect(k), fake, "credentials"), alice, alice)
 	requests := k.requests
-	everywhere(act(t, t.Context(), client.New(k, client.WithCaller(bob)), fake, "option"), bob, bob)
-	everywhere(act(t, client.ContextWithCaller(t.Context(), "carol"), client.New(k, client.WithCaller(bob)), fake,
+	everywhere(act(t, t.Context(), connect(k, client.WithCaller(bob)), fake, "option"), bob, bob)
+	everywhere(act(t, client.ContextWithCaller(t.Context(), "carol"), connect(k, client.WithCaller(bob)), fake,
 		"context"), "carol", "carol")
-	everywhere(act(t, client.ContextWithCaller(t.Context(), ""), client.New(k), fake, "nobody"), "",
+	everywhere(act(t, client.ContextWithCaller(t.Context(), ""), connect(k), fake, "nobody"), "",
 		history.RequestedByClient)
-	everywhere(act(t, t.Context(), client.New(k, client.WithCaller("")), fake, "nobody either"), "",
+	everywhere(act(t, t.Context(), connect(k, client.WithCaller("")), fake, "nobody either"), "",
 		history.RequestedByClient)
-	everywhere(act(t, t.Context(), client.New(fake), fake, "unknown"), "", history.RequestedByClient)
+	everywhere(act(t, t.Context(), connect(fake), fake, "unknown"), "", history.RequestedByClient)
 	if k.requests != requests {
 		t.Error("the client requested the caller although it was given")
 	}
-	if err := client.New(k).Purge(t.Context(), "credentials", client.Force()); err != nil || len(k.purged) != 1 ||
+	if err := connect(k).Purge(t.Context(), "credentials", client.Force()); err != nil || len(k.purged) != 1 ||
 		k.purged[0] != alice {
 		t.Errorf("requester of the purge: got %q, error %v", k.purged, err)
 	}
@@ -97,10 +98,11 @@ func TestClient_callerOfContextOptionOrCredentials_isRecorded(t *testing.T) {
 // A read does not request the identity of the caller, because a read records no requester.
 func TestClient_reads_doNotRequestTheCaller(t *testing.T) {
 	t.Parallel()
+	localOnly(t, "the API sets the caller")
 	_, fake := setup(t)
 	k := &known{Provider: fake}
-	c := client.New(k)
-	mustStart(t, client.New(fake), "one")
+	c := connect(k)
+	mustStart(t, connect(fake), "one")
 	if _, err := c.Status(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}

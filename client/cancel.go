@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client/internal/cancelling"
 	"github.com/perdure/perdure/internal/clientcall"
 	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
@@ -26,7 +25,7 @@ func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
 		Kind: provider.MessageCancel, InstanceID: instanceID, Text: message,
 		Reason: string(perdure.ReasonRequested), RequestedBy: c.cancelRequester(ctx),
 	}
-	_, err := c.hub.Send(ctx, clientcall.Cancel, m)
+	_, err := c.ops.Send(ctx, clientcall.Cancel, m)
 	return wrap("cancel", err)
 }
 
@@ -38,5 +37,5 @@ func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
 // ErrNotFound, if the current execution has no such activity. It returns ErrNotCancellable if the activity has ended or
 // is already cancelled. An activity that ends before the request arrives is not cancelled.
 func (c *Client) CancelActivity(ctx context.Context, instanceID string, activityID int64, message string) error {
-	return wrap("cancel activity", cancelling.CancelActivity(ctx, c.hub, instanceID, activityID, message))
+	return wrap("cancel activity", c.ops.CancelActivity(ctx, instanceID, activityID, message))
 }

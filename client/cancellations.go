@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strconv"
 	"time"
 
 	"github.com/perdure/perdure/client/internal/cancellog"
@@ -105,16 +104,17 @@ type CancellationPage struct {
 // is being purged.
 func (c *Client) Cancellations(ctx context.Context, instanceID, executionID string) iter.Seq2[Cancellation, error] {
 	return func(yield func(Cancellation, error) bool) {
-		of, log, err := c.readCancellations(ctx, instanceID, executionID)
-		if err == nil {
-			err = cancellog.AddChildOutcomes(ctx, c.hub, of.ExecutionID, log.Items, MaxPageSize)
-		}
+		of, err := historyOptions{executionID: executionID}.of(instanceID)
 		if err != nil {
 			yield(Cancellation{}, fmt.Errorf("client: cancellations: %w", err))
 			return
 		}
-		for i := range log.Items {
-			if !yield(Cancellation(log.Items[i]), nil) {
+		for x, err := range c.ops.Cancellations(ctx, of) {
+			if err != nil {
+				yield(Cancellation{}, fmt.Errorf("client: cancellations: %w", err))
+				return
+			}
+			if !yield(Cancellation(x), nil) {
 				return
 			}
 		}
@@ -127,57 +127,19 @@ func (c *Client) CancellationsPage(
 	ctx context.Context, instanceID, executionID string, p Paging,
 ) (page CancellationPage, err error) {
 	defer func() { err = wrap("cancellations", err) }()
-	from, err := parseIndex(p.Cursor)
+	err = cancellog.CheckCursor(p.Cursor)
 	if err == nil {
 		err = inputcheck.Limit(p.Limit)
 	}
-	if err != nil {
+	of, invalid := historyOptions{executionID: executionID}.of(instanceID)
+	if err = cmp.Or(err, invalid); err != nil {
 		return page, err
 	}
-	of, log, err := c.readCancellations(ctx, instanceID, executionID)
-	page.InstanceID, page.ExecutionID = of.InstanceID, of.ExecutionID
-	if err != nil {
-		return page, err
+	found, err := c.ops.CancellationsPage(ctx, of, cmp.Or(p.Limit, defaultPage), p.Cursor)
+	page.InstanceID, page.ExecutionID, page.StartedAt = instanceID, found.ExecutionID, found.StartedAt
+	page.NextCursor = found.NextCursor
+	for i := range found.Items {
+		page.Items = append(page.Items, Cancellation(found.Items[i]))
 	}
-
-	from = min(from, len(log.Items))
-	to := min(from+cmp.Or(p.Limit, defaultPage), len(log.Items))
-	if to < len(log.Items) {
-		page.NextCursor = strconv.Itoa(to) // later cancellations are appended, so that indexes stay valid
-	}
-	items := log.Items[from:to]
-	if err := cancellog.AddChildOutcomes(ctx, c.hub, of.ExecutionID, items, MaxPageSize); err != nil {
-		return page, err
-	}
-	page.StartedAt = log.StartedAt
-	for i := range items {
-		page.Items = append(page.Items, Cancellation(items[i]))
-	}
-	return page, nil
-}
-
-// parseIndex returns the index that a cursor of cancellations contains.
-func parseIndex(cursor string) (int, error) {
-	if cursor == "" {
-		return 0, nil
-	}
-	if err := inputcheck.Cursor(cursor); err != nil {
-		return 0, err
-	}
-	n, err := strconv.Atoi(cursor)
-	if err != nil || n < 1 || cursor != strconv.Itoa(n) {
-		return 0, &provider.FieldError{Field: inputcheck.FieldCursor, Problem: "does not belong to this list"}
-	}
-	return n, nil
-}
-
-func (c *Client) readCancellations(
-	ctx context.Context, instanceID, executionID string,
-) (of history.ExecutionRef, log *cancellog.Log, err error) {
-	of, err = c.executionRef(ctx, instanceID, historyOptions{executionID: executionID})
-	if err != nil {
-		return of, nil, err
-	}
-	log, err = cancellog.Read(ctx, c.hub, of)
-	return of, log, err
+	return page, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/client/internal/cancelling"
 	"github.com/perdure/perdure/client/internal/completion"
 	"github.com/perdure/perdure/client/internal/hub"
+	localhub "github.com/perdure/perdure/client/internal/local"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/clientcall"
 	"github.com/perdure/perdure/internal/sleep"
@@ -48,10 +49,13 @@ var (
 
 // Client starts, reads and manages the instances of one task hub. It is safe for concurrent use.
 type Client struct {
-	hub      *hub.Hub
-	querier  provider.Querier       // nil if the hub cannot run queries
-	preparer provider.StartPreparer // nil if the hub cannot prepare starts
-	attempts *completion.Attempts
+	hub       *hub.Hub // has no Backend if the hub is remote
+	ops       operations
+	schedules scheduleOperations
+	querier   provider.Querier       // nil if the hub cannot run queries
+	preparer  provider.StartPreparer // nil if the hub cannot prepare starts
+	attempts  attempts
+	remote    bool
 }
 
 // Option configures a Client.
@@ -128,6 +132,8 @@ func New(h Backend, opts ...Option) *Client {
 	connection.UpdateWaiter, _ = unwrap.As[UpdateWaiter](h)
 	connection.TailReader, _ = unwrap.As[TailReader](h)
 	c := &Client{hub: connection, querier: o.querier, attempts: completion.NewAttempts(connection, publicTokenError)}
+	c.ops = local{localhub.Hub{Hub: connection}}
+	c.schedules = localSchedules{localhub.Schedules{Hub: connection, Calls: instanceCalls{c}}}
 	if c.querier == nil {
 		c.querier, _ = unwrap.As[provider.Querier](h)
 	}

@@ -18,6 +18,8 @@
 //	}
 //	receipt, err := client.Result[Receipt](status)
 //
+// Dial returns a Client that calls the HTTP API instead (package httpapi), and Open selects one of both.
+//
 // # Errors
 //
 //   - A *provider.FieldError means that the input is invalid. It names the field.

@@ -3,11 +3,9 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client/internal/starting"
 	"github.com/perdure/perdure/internal/entities"
 	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
@@ -27,13 +25,11 @@ func (c *Client) CallEntity(
 	if err == nil {
 		err = checkEntity(entity, key)
 	}
-	if err == nil {
-		err = c.createEntity(ctx, entity, u.InstanceID)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("client: call entity %q: %w", entity, err)
 	}
-	return c.runUpdate(ctx, u)
+	r, pending, err := c.ops.CallEntity(ctx, entity, key, u)
+	return c.updateResult(ctx, u, r, pending, err)
 }
 
 // checkEntity checks the name and the key of an entity.
@@ -46,24 +42,6 @@ func checkEntity(entity, key string) error {
 			entities.Mark, provider.Excerpt(entity))}
 	}
 	return inputcheck.Text("key", key, 1, MaxInstanceIDBytes)
-}
-
-// createEntity starts the instance of a key unless it exists.
-func (c *Client) createEntity(ctx context.Context, entity, instanceID string) error {
-	in, err := c.hub.ReadInstance(ctx, instanceID)
-	switch {
-	case err == nil && in.Status != StatusDeleting:
-		return nil
-	case err != nil && !errors.Is(err, ErrNotFound):
-		return err
-	}
-	o := startOptions{InstanceID: &instanceID}
-	s, err := starting.New(ctx, c.hub, perdure.EntityOrchestrationName(entity), nil, o)
-	if err != nil {
-		return err
-	}
-	_, err = starting.RunToSend(ctx, c.hub, &s, o)
-	return err
 }
 
 // EntityState returns the state of the entity with a key after its last operation, as JSON. The entity may have been

@@ -22,7 +22,7 @@ func entities() (*client.Client, *fakeprovider.Provider) {
 	h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
 		return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: m.Data}
 	})
-	return client.New(h, client.WithQuerier(h)), h
+	return connect(h, client.WithQuerier(h)), h
 }
 
 func TestCallEntity_repeatedCalls_startEntityOnce(t *testing.T) {

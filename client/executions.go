@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/inputcheck"
-	"github.com/perdure/perdure/provider"
 )
 
 // Execution is one run of an instance's code. Continue-as-new starts the next execution. Its JSON is the same as in the
@@ -29,7 +28,7 @@ func (c *Client) Executions(ctx context.Context, instanceID string) iter.Seq2[Ex
 			yield(Execution{}, fmt.Errorf("client: executions: %w", err))
 			return
 		}
-		for x, err := range c.hub.ListExecutions(ctx, instanceID) {
+		for x, err := range c.ops.ListExecutions(ctx, instanceID) {
 			if err != nil {
 				yield(Execution{}, fmt.Errorf("client: executions: %w", err))
 				return
@@ -52,25 +51,10 @@ func (c *Client) ExecutionsPage(ctx context.Context, instanceID string, p Paging
 		return page, fmt.Errorf("client: executions: %w", err)
 	}
 
-	limit := cmp.Or(p.Limit, defaultPage)
-	found := p.Cursor == "" // the cursor is the ID of the last execution of the previous page
-	for x, err := range c.Executions(ctx, instanceID) {
-		switch {
-		case err != nil:
-			return page, err
-		case !found:
-			found = x.ExecutionID == p.Cursor
-		case len(page.Items) == limit:
-			page.NextCursor = page.Items[limit-1].ExecutionID
-			return page, nil
-		default:
-			page.Items = append(page.Items, x)
-		}
+	found, next, err := c.ops.ExecutionsPage(ctx, instanceID, cmp.Or(p.Limit, defaultPage), p.Cursor)
+	for _, x := range found {
+		page.Items = append(page.Items, Execution(x))
 	}
-	if !found {
-		return page, fmt.Errorf("client: executions: %w", &provider.FieldError{
-			Field: inputcheck.FieldCursor, Problem: "does not belong to this list",
-		})
-	}
-	return page, nil
+	page.NextCursor = next
+	return page, wrap("executions", err)
 }

@@ -23,8 +23,8 @@ type TailReader interface {
 	ReadTail(ctx context.Context, instanceID, executionID string, at *provider.Tail) iter.Seq2[history.Event, error]
 }
 
-// WithPollInterval sets the longest time between two polls of Follow. The default is one second. History ignores the
-// option.
+// WithPollInterval sets the longest time between two polls of Follow. The default is one second. History and clients of
+// Dial ignore the option.
 func WithPollInterval(longest time.Duration) HistoryOption {
 	return func(o *historyOptions) { o.pollInterval = longest }
 }
@@ -36,7 +36,8 @@ func WithPollInterval(longest time.Duration) HistoryOption {
 // To resume, pass WithExecutionID and AfterEvent with the execution and the ID of the last event. After an event of the
 // kind OrchestrationContinuedAsNew, the events belong to the execution with its ExecutionID.
 //
-// Follow polls: 20 ms after an event, then less often, up to WithPollInterval. It repeats polls that fail for a time,
+// Follow polls: 20 ms after an event, then less often, up to WithPollInterval. Over HTTP, the API holds each poll for
+// up to 20 seconds until there are events. Follow repeats polls that fail for a time,
 // such as those of a throttled hub, with a delay of up to 30 seconds until ctx ends. Another error is the last value:
 // the error of ctx, ErrNotFound if the instance or the execution does not exist or is purged, or a *provider.FieldError
 // if an option is invalid or the execution does not have the event of AfterEvent.
@@ -60,9 +61,16 @@ func (c *Client) follow(
 			Field: "pollInterval", Problem: fmt.Sprintf("must not be negative, is %s", o.pollInterval),
 		}
 	}
-	of, err := c.executionRef(ctx, instanceID, o)
+	of, err := o.of(instanceID)
+	if err == nil && of.ExecutionID == "" {
+		of.ExecutionID, err = c.ops.CurrentExecution(ctx, instanceID)
+	}
 	if err != nil {
 		return err
 	}
-	return following.New(c.hub, of, o.after, cmp.Or(o.pollInterval, hub.MaxDelay)).Run(ctx, yield)
+	longest := cmp.Or(o.pollInterval, hub.MaxDelay)
+	if c.remote {
+		longest = hub.FirstDelay // the API waits
+	}
+	return following.New(c.hub, c.ops.CurrentExecution, of, o.after, longest).Run(ctx, yield)
 }

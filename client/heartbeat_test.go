@@ -43,7 +43,7 @@ func TestHeartbeat_anotherIsWrittenFirst_failsIfThatIsOfALaterAttempt(t *testing
 		},
 	} {
 		h := &overtaking{fakeprovider.New(func() time.Time { return began }, "hello"), tt.other}
-		c := client.New(h, client.WithClock(func() time.Time { return began }))
+		c := connect(h, client.WithClock(func() time.Time { return began }))
 		mustStart(t, c, "one")
 		h.Append("one", history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"})
 		h.SetCompletionToken("c1.two", &provider.WorkItem{
@@ -66,7 +66,7 @@ func TestCompleteActivity_executionHasEnded_interceptorSeesTokenError(t *testing
 		},
 	}
 	h := fakeprovider.New(func() time.Time { return began }, "hello")
-	c := client.New(h, client.WithInterceptors(observe))
+	c := connect(h, client.WithInterceptors(observe))
 	mustStart(t, c, "one")
 	h.Append("one", history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"})
 	h.Append("one", history.Event{Kind: history.OrchestrationTerminated, Time: began})

@@ -43,12 +43,12 @@ func (c *Client) History(
 ) iter.Seq2[history.Event, error] {
 	o := optionsOf(opts)
 	return func(yield func(history.Event, error) bool) {
-		of, err := c.executionRef(ctx, instanceID, o)
+		of, err := o.of(instanceID)
 		if err != nil {
 			yield(history.Event{}, fmt.Errorf("client: history: %w", err))
 			return
 		}
-		for e, err := range c.hub.ReadHistory(ctx, instanceID, of.ExecutionID, o.after) {
+		for e, err := range c.ops.Events(ctx, of, o.after) {
 			if err != nil {
 				yield(history.Event{}, fmt.Errorf("client: history: instance %q: %w", instanceID, err))
 				return
@@ -61,21 +61,14 @@ func (c *Client) History(
 	}
 }
 
-// executionRef returns the execution that the options select.
-func (c *Client) executionRef(
-	ctx context.Context, instanceID string, o historyOptions,
-) (of history.ExecutionRef, err error) {
+// of returns the execution that the options select. Without an execution ID, it is the current one.
+func (o historyOptions) of(instanceID string) (of history.ExecutionRef, err error) {
 	of = history.ExecutionRef{InstanceID: instanceID, ExecutionID: o.executionID}
 	if o.after < 0 {
 		return of, &provider.FieldError{Field: "after", Problem: fmt.Sprintf("must not be negative, is %d", o.after)}
 	}
-	if o.executionID != "" {
-		if err := inputcheck.InstanceID(instanceID); err != nil {
-			return of, err
-		}
-		return of, inputcheck.Text("execution", o.executionID, 1, maxExecutionIDBytes)
+	if err := inputcheck.InstanceID(instanceID); err != nil || o.executionID == "" {
+		return of, err
 	}
-	in, err := c.hub.Instance(ctx, instanceID)
-	of.ExecutionID = in.ExecutionID
-	return of, err
+	return of, inputcheck.Text("execution", o.executionID, 1, maxExecutionIDBytes)
 }

@@ -25,7 +25,7 @@ func TestInterceptor_callsThatChangeInstances_areIntercepted(t *testing.T) {
 		calls, errs = append(calls, c), append(errs, next(ctx))
 	}}
 	p := fakeprovider.New(func() time.Time { return began }, "hello")
-	c := client.New(p, client.WithClock(func() time.Time { return began }), client.WithInterceptors(watch))
+	c := connect(p, client.WithClock(func() time.Time { return began }), client.WithInterceptors(watch))
 	mustStart(t, c, "one")
 	ctx := t.Context()
 	for _, err := range []error{
@@ -60,7 +60,7 @@ func TestInterceptor_callsThatChangeInstances_areIntercepted(t *testing.T) {
 func TestInterceptor_panicsOrDoesNothing_callStillRuns(t *testing.T) {
 	t.Parallel()
 	p := fakeprovider.New(func() time.Time { return began }, "hello")
-	c := client.New(p, client.WithClock(func() time.Time { return began }), client.WithInterceptors(
+	c := connect(p, client.WithClock(func() time.Time { return began }), client.WithInterceptors(
 		perdure.Interceptor{ClientCall: func(context.Context, perdure.ClientCall, func(context.Context) error) {
 			panic("broken")
 		}},

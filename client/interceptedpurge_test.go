@@ -28,13 +28,14 @@ func (r *requesters) DeleteInstance(ctx context.Context, instanceID string, forc
 // before the interceptors run, like for a start, an event and a cancel.
 func TestPurge_interceptorPassesAnotherContext_requesterIsKept(t *testing.T) {
 	t.Parallel()
+	localOnly(t, "the API sets the caller")
 	hub := &requesters{Provider: fakeprovider.New(func() time.Time { return began }, "hello")}
 	bare := perdure.Interceptor{ClientCall: func(
 		_ context.Context, _ perdure.ClientCall, next func(context.Context) error,
 	) {
 		_ = next(context.Background())
 	}}
-	c := client.New(hub, client.WithClock(func() time.Time {
+	c := connect(hub, client.WithClock(func() time.Time {
 		return began
 	}), client.WithCaller("the-servers-role"), client.WithInterceptors(bare))
 	ctx := client.ContextWithCaller(t.Context(), "ann")

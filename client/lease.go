@@ -60,7 +60,7 @@ func (c *Client) RenewWorkItems(
 	for i := range leases {
 		requested[i] = leasing.Lease(leases[i])
 	}
-	renewed, err := leasing.Renew(ctx, c.hub, visibility, requested)
+	renewed, err := c.ops.Renew(ctx, visibility, requested)
 	if err != nil {
 		return nil, fmt.Errorf("client: renew work items: %w", err)
 	}

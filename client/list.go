@@ -54,18 +54,14 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery, p Paging) (Page[Stat
 		return Page[Status]{}, fmt.Errorf("client: list: %w", err)
 	}
 
-	found, err := c.hub.ListInstances(ctx, provider.ListQuery{
+	items, next, err := c.ops.List(ctx, &provider.ListQuery{
 		Status: q.Status, Name: q.Orchestration, Version: q.Version, Tags: q.Tags, Parent: q.ParentID,
 		StartedAfter: q.StartedAfter, StartedBefore: q.StartedBefore, Limit: p.Limit, Cursor: p.Cursor,
 	})
 	if err != nil {
 		return Page[Status]{}, fmt.Errorf("client: list: %w", err)
 	}
-	page := Page[Status]{Items: make([]Status, len(found.Instances)), NextCursor: found.NextCursor}
-	for i, in := range found.Instances {
-		page.Items[i] = c.statusOf(ctx, &in)
-	}
-	return page, nil
+	return Page[Status]{Items: items, NextCursor: next}, nil
 }
 
 func checkQuery(q ListQuery) error {

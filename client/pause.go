@@ -45,5 +45,5 @@ func (c *Client) sendPause(
 		Kind: kind, InstanceID: instanceID, Text: message, RequestedBy: c.cancelRequester(ctx),
 		EventID: history.PauseIDPrefix + c.hub.NewID(),
 	}
-	return c.hub.Send(ctx, operation, m)
+	return c.ops.Send(ctx, operation, m)
 }

@@ -1,11 +1,14 @@
 package client_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
@@ -51,7 +54,7 @@ func TestSchedulesResume_scheduleOrInstanceIsPaused_resumesIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := fakeprovider.New(time.Now, schedule.OrchestrationName)
-			cl := client.New(p)
+			cl := connect(p)
 			if err := cl.Schedules().Put(t.Context(),
 				schedule.Schedule{ID: "s", Orchestration: "report", Expression: "@daily"}); err != nil {
 				t.Fatal(err)
@@ -74,5 +77,36 @@ func TestSchedulesResume_scheduleOrInstanceIsPaused_resumesIt(t *testing.T) {
 				t.Errorf("got messages %q, want %q", sent, c.sent)
 			}
 		})
+	}
+}
+
+// Calls with the same key name the same run and send the same event.
+func TestSchedulesTrigger_key_determinesRun(t *testing.T) {
+	t.Parallel()
+	p := fakeprovider.New(time.Now, schedule.OrchestrationName)
+	c := connect(p)
+	if err := c.Schedules().Put(t.Context(),
+		schedule.Schedule{ID: "s", Orchestration: "report", Expression: "@daily"}); err != nil {
+		t.Fatal(err)
+	}
+	at := began.Add(123 * time.Millisecond)
+	key := ulid.MustNew(ulid.Timestamp(at), rand.Reader).String()
+	for range 2 {
+		if run, err := c.Schedules().Trigger(t.Context(), "s", client.WithTriggerKey(key)); err != nil ||
+			run != schedule.RunID("s", at) {
+			t.Errorf("run %q, %v", run, err)
+		}
+	}
+	for _, m := range p.Sent() {
+		if m.EventID != key {
+			t.Errorf("sent %+v", m)
+		}
+	}
+	late := ulid.MustNew(ulid.Timestamp(time.Now().Add(time.Hour)), rand.Reader).String()
+	for _, wrong := range []string{"k", late} {
+		_, err := c.Schedules().Trigger(t.Context(), "s", client.WithTriggerKey(wrong))
+		if field, ok := errors.AsType[*provider.FieldError](err); !ok || field.Field != "key" {
+			t.Errorf("%q: error %v", wrong, err)
+		}
 	}
 }

@@ -49,24 +49,16 @@ func EncodedPayloadOf(p history.Payload) (e EncodedPayload, ok bool) {
 	return EncodedPayload{Codec: encoded.Codec, Key: encoded.Key, Bytes: encoded.Bytes}, ok
 }
 
-// decode returns the document of a payload, or a description if the client cannot decode or read it. It returns an
-// error only for outages.
-func (c *Client) decode(
-	ctx context.Context, about perdure.PayloadInfo, p history.Payload,
-) (doc json.RawMessage, encoded *EncodedPayload, err error) {
-	doc, undecodable, err := c.hub.Decode(ctx, about, p)
-	if undecodable == nil {
-		return doc, nil, err
-	}
-	described, _ := EncodedPayloadOf(p)
-	described.cause = undecodable
-	return nil, &described, nil
-}
-
 // Payload returns the document of a payload of an instance's history, including payloads in the payload store. The
 // error is a *perdure.PayloadError if the payload cannot be read. It wraps perdure.ErrPayloadNotFound if the payload
 // was deleted.
 func (c *Client) Payload(ctx context.Context, instanceID string, of history.EventPayload) (json.RawMessage, error) {
+	if doc, inline := of.Payload.Document(); inline {
+		return doc, nil
+	}
+	if err := c.requireProvider("Payload"); err != nil {
+		return nil, err
+	}
 	about := perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}
 	doc, err := c.hub.Encoding.Decode(ctx, about, *of.Payload)
 	if err != nil {
@@ -79,6 +71,9 @@ func (c *Client) Payload(ctx context.Context, instanceID string, of history.Even
 // payload with a Key (see EncodedPayload). The client does not need the codec of the payload. A payload has up to 40
 // MiB. The client caches payloads of up to 8 MiB, 32 MiB in total. StoredPayload returns the errors of Payload.
 func (c *Client) StoredPayload(ctx context.Context, instanceID string, of history.EventPayload) ([]byte, error) {
+	if err := c.requireProvider("StoredPayload"); err != nil {
+		return nil, err
+	}
 	about := perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}
 	data, err := c.hub.Encoding.ReadStored(ctx, about, *of.Payload)
 	if err != nil {

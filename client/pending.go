@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client/internal/pendingtasks"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/inputcheck"
@@ -21,20 +20,20 @@ type Pending struct {
 	Total int           `json:"total"`
 	Items []PendingItem `json:"items"`
 
-	// Blocked describes the builds of a blocked execution. It is nil if the execution is not blocked, and omitted
-	// from the JSON.
-	Blocked *BlockedState `json:"-"`
+	// Blocked describes the builds of a blocked execution. It is nil if the execution is not blocked.
+	Blocked *BlockedState `json:"blocked,omitempty"`
 }
 
 // BlockedState describes an execution whose history the current build cannot process.
 type BlockedState struct {
 	// Since is the time at which a build first reported after the last turn that it cannot process the history.
-	Since time.Time
+	Since time.Time `json:"since"`
 	// BuildID is the build that reported last. LastTurnBuildID is the build that ran the last turn, or empty if no turn
 	// has run.
-	BuildID, LastTurnBuildID string
+	BuildID         string `json:"buildId"`
+	LastTurnBuildID string `json:"lastTurnBuildId,omitempty"`
 	// ParkedInputs is the number of inputs that wait for a suitable build.
-	ParkedInputs int
+	ParkedInputs int `json:"parkedInputs"`
 }
 
 // PendingItem is an activity, timer, child, event or update that an execution is waiting for.
@@ -58,9 +57,8 @@ type PendingItem struct {
 	// Attempt is the number of the current attempt of an activity or sub-orchestration. The attempt can be running,
 	// queued or not yet due. Attempt is 0 if unknown.
 	Attempt int `json:"attempt,omitempty"`
-	// MaxAttempts is the limit of attempts in the retry policy. It is 0 without a limit or a retry policy. The JSON
-	// does not contain it.
-	MaxAttempts int `json:"-"`
+	// MaxAttempts is the limit of attempts in the retry policy. It is 0 without a limit or a retry policy.
+	MaxAttempts int `json:"maxAttempts,omitempty"`
 	// LastError is the failure of the previous attempt, truncated to a few KiB. FailedAt is the time of the failure.
 	// NextAttemptAt is the time at which the current attempt is or was due.
 	LastError     *history.Failure `json:"lastError,omitempty"`
@@ -132,28 +130,16 @@ const (
 // Pending returns ErrNotFound in the same cases as Cancellations, and provider.ErrCorrupt if the history cannot be
 // read.
 func (c *Client) Pending(ctx context.Context, instanceID, executionID string, limit int) (Pending, error) {
-	p := Pending{ReadAt: c.hub.Now().UTC(), Items: []PendingItem{}}
-	err := inputcheck.Limit(limit)
+	of, err := historyOptions{executionID: executionID}.of(instanceID)
+	if invalid := inputcheck.Limit(limit); invalid != nil {
+		err = invalid
+	}
+	var p Pending
 	if err == nil {
-		err = c.pending(ctx, &p, instanceID, executionID, cmp.Or(limit, defaultPage))
+		p, err = c.ops.Pending(ctx, of, cmp.Or(limit, defaultPage))
+	}
+	if p.Items == nil { // the execution has ended, or an error
+		p.ReadAt, p.Items = c.hub.Now().UTC(), []PendingItem{}
 	}
 	return p, wrap("pending", err)
-}
-
-func (c *Client) pending(ctx context.Context, p *Pending, instanceID, executionID string, limit int) error {
-	of, err := c.executionRef(ctx, instanceID, historyOptions{executionID: executionID})
-	if err != nil {
-		return err
-	}
-	list, err := pendingtasks.Read(ctx, c.hub, of, limit, p.ReadAt)
-	p.Total, p.Blocked = list.Total, (*BlockedState)(list.Blocked)
-	for i := range list.Items {
-		x := PendingItem(list.Items[i])
-		about := perdure.PayloadInfo{
-			InstanceID: instanceID, ExecutionID: of.ExecutionID, Kind: perdure.PayloadErrorDetails, Name: x.Name,
-		}
-		x.LastError, _ = c.hub.DecodeFailure(ctx, about, x.LastError) // during an outage, details stay encoded
-		p.Items = append(p.Items, x)
-	}
-	return err
 }

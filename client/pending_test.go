@@ -288,6 +288,7 @@ func TestPending_moreTasksThanLimit_areBounded(t *testing.T) {
 // attempt of an activity whose record was not read is unknown.
 func TestPending_tooManyRetryRecords_attemptIsUnknown(t *testing.T) {
 	t.Parallel()
+	localOnly(t, "the API limits the time of the read")
 	c, p := setup(t)
 	mustStart(t, c, "one")
 	const over = 20_001

@@ -40,6 +40,9 @@ var ErrPrepareStartUnsupported error = provider.UnsupportedError{Capability: pro
 func (c *Client) PrepareStart(
 	ctx context.Context, orchestration string, input any, opts ...StartOption,
 ) (provider.PreparedStart, error) {
+	if err := c.requireProvider("PrepareStart"); err != nil {
+		return nil, err
+	}
 	if c.preparer == nil {
 		return nil, fmt.Errorf("client: prepare start %q: %w", orchestration, ErrPrepareStartUnsupported)
 	}

@@ -55,7 +55,7 @@ func (c *Client) Purge(ctx context.Context, instanceID string, opts ...PurgeOpti
 	if err == nil {
 		requester := c.hub.Calls.Caller(ctx)
 		err = c.hub.Call(ctx, clientcall.Purge, instanceID, "", func(ctx context.Context) error {
-			return purging.Purge(provider.WithRequester(ctx, requester), c.hub, instanceID, o)
+			return c.ops.Purge(provider.WithRequester(ctx, requester), instanceID, o)
 		})
 	}
 	return wrap("purge", err)

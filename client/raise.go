@@ -40,7 +40,7 @@ func (c *Client) RaiseEvent(ctx context.Context, instanceID, event string, data 
 	if err != nil {
 		return fmt.Errorf("client: raise%w", err)
 	}
-	if _, err := c.hub.Send(ctx, clientcall.Raise, m); err != nil {
+	if _, err := c.ops.Send(ctx, clientcall.Raise, m); err != nil {
 		return fmt.Errorf("client: raise %q: %w", event, err)
 	}
 	return nil
@@ -88,6 +88,6 @@ func (c *Client) Terminate(ctx context.Context, instanceID, message string) erro
 	m := provider.Message{
 		Kind: provider.MessageTerminate, InstanceID: instanceID, Text: message, RequestedBy: c.hub.Calls.Caller(ctx),
 	}
-	_, err := c.hub.Send(ctx, clientcall.Terminate, m)
+	_, err := c.ops.Send(ctx, clientcall.Terminate, m)
 	return wrap("terminate", err)
 }

@@ -306,7 +306,7 @@ func TestList_severalPages_returnsAllInstances(t *testing.T) {
 	p.Append("i07", completed("1"))
 	id := func(s client.Status) string { return s.InstanceID }
 	seen := map[string]bool{}
-	for s, err := range client.New(pagesOfTen{p}).List(t.Context(), client.ListQuery{}) {
+	for s, err := range connect(pagesOfTen{p}).List(t.Context(), client.ListQuery{}) {
 		if err != nil || seen[s.InstanceID] {
 			t.Fatalf("instance %s: listed twice or error %v", s.InstanceID, err)
 		}
@@ -346,7 +346,7 @@ func TestListPage_invalidArgument_isRejected(t *testing.T) {
 	down := errors.New("down")
 	p.FailWith(down)
 	for _, err := range c.List(t.Context(), client.ListQuery{}) {
-		if !errors.Is(err, down) {
+		if !hasCause(err, down) {
 			t.Errorf("List: got error %v", err)
 		}
 	}

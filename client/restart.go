@@ -2,12 +2,7 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
-
-	"github.com/perdure/perdure/client/internal/restarting"
-	"github.com/perdure/perdure/client/internal/starting"
-	"github.com/perdure/perdure/provider"
 )
 
 // Restart starts the orchestration of an ended instance again and returns the ID of the new instance. The new instance
@@ -29,21 +24,9 @@ func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOp
 	if err := o.RejectIfExists(); err != nil {
 		return "", fmt.Errorf("client: restart: %w", err)
 	}
-	in, first, err := restarting.ReadEnded(ctx, c.hub, instanceID)
+	newID, err = c.ops.Restart(ctx, instanceID, &o)
 	if err != nil {
-		return "", fmt.Errorf("client: restart: %w", err)
-	}
-	if o.FromEvent != nil {
-		return c.restartFrom(ctx, in, *o.FromEvent, opts)
-	}
-	if _, ok := first.Input.Document(); !ok && !first.Input.IsEncoded() {
-		return "", fmt.Errorf("client: restart: instance %q: history does not contain the input", instanceID)
-	}
-
-	as := append(restartOptions(&in, nil, first.Version, first.Tags), opts...)
-	newID, err = c.Start(ctx, first.Name, starting.RecordedInput(first.Input), as...)
-	if err != nil {
-		return newID, fmt.Errorf("client: restart instance %q: %w", instanceID, err)
+		return newID, fmt.Errorf("client: restart: %w", err)
 	}
 	return newID, nil
 }
@@ -69,45 +52,3 @@ func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOp
 //     matches ErrAlreadyExists. Purge the child first.
 //   - The compressed history exceeds 3 MiB. The error also matches provider.ErrTooLarge.
 func FromEvent(id int64) StartOption { return func(o *startOptions) { o.FromEvent = &id } }
-
-// restartOptions returns the default options of a restart. The caller's options override them.
-func restartOptions(in *provider.Instance, from *int64, version string, tags map[string]string) []StartOption {
-	key := restarting.Key(in, from)
-	return []StartOption{
-		WithInstanceID(restarting.NewInstanceID(in.InstanceID, key)), WithIdempotencyKey(key), WithVersion(version),
-		WithTags(tags),
-	}
-}
-
-func (c *Client) restartFrom(
-	ctx context.Context, in provider.Instance, from int64, opts []StartOption,
-) (newID string, err error) {
-	source, state, err := restarting.ReadSource(ctx, c.hub, in, from)
-	if err != nil {
-		return "", fmt.Errorf("client: restart instance %q: %w", in.InstanceID, err)
-	}
-
-	as := append(restartOptions(&in, &from, state.Version, source.Events[0].Tags), opts...)
-	switch o := optionsOf(as); {
-	case o.Version != state.Version:
-		err = &provider.FieldError{
-			Field: "version", Problem: fmt.Sprintf("must be %q, the version of the history", state.Version),
-		}
-	case o.Delay != 0:
-		err = &provider.FieldError{Field: "delay", Problem: "cannot be combined with from"}
-	default:
-		as = append(as, func(o *startOptions) { o.Source = source })
-		newID, err = c.Start(ctx, state.Name, nil, as...)
-	}
-	if errors.Is(err, provider.ErrTooLarge) {
-		tooLong := &provider.FieldError{
-			Field: starting.FieldFrom, Problem: "cannot be this event: the history up to it is too large; choose an " +
-				"earlier event or omit from",
-		}
-		err = fmt.Errorf("%w: %w", tooLong, err)
-	}
-	if err != nil {
-		return newID, fmt.Errorf("client: restart instance %q from event %d: %w", in.InstanceID, from, err)
-	}
-	return newID, nil
-}

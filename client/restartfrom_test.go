@@ -49,7 +49,7 @@ func TestRestart_fromEventOfIncompleteHistory_returnsErrNotFound(t *testing.T) {
 		} {
 			p.Append("one", history.Event{Kind: kind, Time: began})
 		}
-		left := client.New(torn{p, gone})
+		left := connect(torn{p, gone})
 		if id, err := left.Restart(t.Context(), "one", client.FromEvent(3)); !errors.Is(err, client.ErrNotFound) {
 			t.Errorf("%s: got new instance %q, error %v", name, id, err)
 		}

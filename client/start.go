@@ -21,7 +21,9 @@ func WithInstanceID(id string) StartOption { return func(o *startOptions) { o.In
 
 // WithVersion requests a version of the orchestration, of at most 64 bytes. The default is the highest version that is
 // registered when the first turn runs.
-func WithVersion(version string) StartOption { return func(o *startOptions) { o.Version = version } }
+func WithVersion(version string) StartOption {
+	return func(o *startOptions) { o.Version, o.VersionSet = version, true }
+}
 
 // WithIdempotencyKey deduplicates starts of an orchestration with the same key. Only the first start takes effect, even
 // if later starts have a different input. If WithInstanceID is also used, all starts must use the same ID. The key has
@@ -37,7 +39,7 @@ func WithDelay(d time.Duration) StartOption { return func(o *startOptions) { o.D
 // WithTags attaches up to 16 tags to the instance. A key has 1 to 64 bytes, and a value at most 256 bytes.
 func WithTags(tags map[string]string) StartOption {
 	tags = maps.Clone(tags)
-	return func(o *startOptions) { o.Tags = tags }
+	return func(o *startOptions) { o.Tags, o.TagsSet = tags, true }
 }
 
 // Start creates an instance of an orchestration and returns its ID. The input is encoded as JSON; a json.RawMessage is
@@ -58,7 +60,7 @@ func (c *Client) Start(
 	if err != nil {
 		return "", fmt.Errorf("client: start: %w", err)
 	}
-	if _, err := starting.Run(ctx, c.hub, &s, o.Replaces()); err != nil {
+	if err := c.ops.Start(ctx, &s, &o); err != nil {
 		return s.InstanceID, fmt.Errorf("client: start %q: %w", orchestration, err)
 	}
 	return s.InstanceID, nil

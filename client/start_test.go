@@ -21,7 +21,7 @@ var began = time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)
 func setup(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	t.Helper()
 	p := fakeprovider.New(func() time.Time { return began }, "hello", "bye")
-	return client.New(p, client.WithClock(func() time.Time { return began })), p
+	return connect(p, client.WithClock(func() time.Time { return began })), p
 }
 
 func TestStart_allOptions_areInStatusAndHistory(t *testing.T) {

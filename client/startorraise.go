@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/client/internal/starting"
-	"github.com/perdure/perdure/internal/clientcall"
 )
 
 // StartOrRaiseEvent sends an external event to an instance, and first starts the instance if it does not exist.
@@ -37,17 +36,8 @@ func (c *Client) StartOrRaiseEvent(
 		return false, fmt.Errorf("client: start or raise%w", err)
 	}
 
-	in, err := starting.RunToSend(ctx, c.hub, &s, o)
-	if err != nil {
-		return false, fmt.Errorf("client: start %q or raise: %w", orchestration, err)
-	}
-
-	started = in.StartID == s.StartID
-	err = c.hub.Call(ctx, clientcall.Raise, s.InstanceID, event, func(ctx context.Context) error {
-		return c.hub.SendTo(ctx, &in, m)
-	})
-	if err != nil {
-		return started, fmt.Errorf("client: raise %q: %w", event, err)
+	if started, err = c.ops.StartAndRaise(ctx, &s, &o, m); err != nil {
+		return started, fmt.Errorf("client: start %q or raise %q: %w", orchestration, event, err)
 	}
 	return started, nil
 }

@@ -35,11 +35,7 @@ func (c *Client) StartOrUpdate(
 	if err != nil {
 		return nil, false, fmt.Errorf("client: start or update: %w", err)
 	}
-	in, err := starting.RunToSend(ctx, c.hub, &s, o)
-	if err != nil {
-		return nil, false, fmt.Errorf("client: start %q or update: %w", orchestration, err)
-	}
-	u.SetIncarnation(&in)
-	result, err = c.runUpdate(ctx, u)
-	return result, in.StartID == s.StartID, err
+	r, started, pending, err := c.ops.StartAndUpdate(ctx, &s, &o, u)
+	result, err = c.updateResult(ctx, u, r, pending, err)
+	return result, started, err
 }

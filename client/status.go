@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -83,88 +82,9 @@ type Status struct {
 // Status returns the state of an instance, and its result if it has ended. The read is strongly consistent. Status
 // returns ErrNotFound if the instance does not exist. Use Pending to find out what the instance is waiting for.
 func (c *Client) Status(ctx context.Context, instanceID string) (Status, error) {
-	in, err := c.hub.Instance(ctx, instanceID)
-	if err != nil {
-		return Status{}, fmt.Errorf("client: status: %w", err)
-	}
-	s, err := c.withResult(ctx, in)
+	s, err := c.ops.Status(ctx, instanceID)
 	if err != nil {
 		return Status{}, fmt.Errorf("client: status: %w", err)
 	}
 	return s, nil
-}
-
-// withResult returns the status and, for an instance that has ended, the result from its history.
-func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, error) {
-	s := c.statusOf(ctx, &in)
-	if s.Failure = in.Diagnosis; !s.Status.Terminal() || s.Status == StatusDeleting {
-		return s, nil
-	}
-
-	end, err := c.hub.ReadTerminalEvent(ctx, in.ExecutionID)
-	if err != nil {
-		return s, fmt.Errorf("instance %q: result: %w", in.InstanceID, err)
-	}
-	about := perdure.PayloadInfo{
-		InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Kind: perdure.PayloadErrorDetails, Name: in.Name,
-	}
-	if s.Failure, err = c.hub.DecodeFailure(ctx, about, failureOf(&end)); err != nil {
-		return s, fmt.Errorf("result: %w", err)
-	}
-	if s.Status == StatusTerminated {
-		s.TerminatedBy = end.RequestedBy
-	}
-
-	if end.Output == nil {
-		return s, nil
-	}
-	about.Kind = perdure.PayloadOrchestrationOutput
-	if s.Output, s.EncodedOutput, err = c.decode(ctx, about, end.Output); err != nil {
-		return s, fmt.Errorf("result: %w", err)
-	}
-	return s, nil
-}
-
-// failureOf returns the failure of an instance that ended with this event. It returns nil if the instance has an
-// output.
-func failureOf(end *history.Event) *history.Failure {
-	switch end.Kind {
-	case history.OrchestrationCancelled:
-		return &history.Failure{Type: history.TypeCancelled, Message: end.Message, Reason: end.Reason}
-	case history.OrchestrationTerminated:
-		return &history.Failure{Type: history.TypeTerminated, Message: end.Message}
-	default:
-		return end.Error
-	}
-}
-
-// statusOf returns the status of an instance without its result. If the custom status cannot be read because of an
-// outage, the status describes it as encoded.
-func (c *Client) statusOf(ctx context.Context, in *provider.Instance) Status {
-	s := Status{
-		InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ExecutionNumber: in.ExecutionNumber,
-		Orchestration: in.Name, Version: in.Version, Status: in.Status, CreatedAt: in.CreatedAt,
-		UpdatedAt: in.UpdatedAt, StartAt: in.StartAt, Parent: in.Parent, Tags: in.Tags, CustomStatus: in.CustomStatus,
-		StartedBy: in.RequestedBy, Paused: in.Paused, Notes: in.Notes,
-	}
-	if s.Tags == nil {
-		s.Tags = map[string]string{} // in JSON {}, not null
-	}
-
-	p := history.Payload(in.CustomStatus)
-	if !p.IsEncoded() {
-		if doc, plain := p.Document(); plain {
-			s.CustomStatus = doc
-		}
-		return s
-	}
-	about := perdure.PayloadInfo{
-		InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Kind: perdure.PayloadCustomStatus, Name: in.Name,
-	}
-	s.CustomStatus, s.EncodedCustomStatus, _ = c.decode(ctx, about, p)
-	if s.CustomStatus == nil && s.EncodedCustomStatus == nil {
-		encoded, _ := EncodedPayloadOf(p)
-		s.EncodedCustomStatus = &encoded
-	}
-	return s
 }

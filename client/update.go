@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,7 +128,8 @@ func (c *Client) Update(
 	if err != nil {
 		return nil, fmt.Errorf("client: update: %w", err)
 	}
-	return c.runUpdate(ctx, u)
+	r, pending, err := c.ops.RunUpdate(ctx, u)
+	return c.updateResult(ctx, u, r, pending, err)
 }
 
 func (c *Client) newUpdate(instanceID, update string, input any, o updateOptions) (*updating.Update, error) {
@@ -136,9 +138,11 @@ func (c *Client) newUpdate(instanceID, update string, input any, o updateOptions
 	})
 }
 
-// runUpdate sends an update, waits for its result, and returns the result or the public error.
-func (c *Client) runUpdate(ctx context.Context, u *updating.Update) (json.RawMessage, error) {
-	result, err := c.updateResult(ctx, u)
+// updateResult returns the outcome of an update as a caller of the client gets it.
+func (c *Client) updateResult(
+	ctx context.Context, u *updating.Update, r *provider.UpdateResult, pending bool, failed error,
+) (json.RawMessage, error) {
+	result, err := c.publicResult(ctx, u, r, pending, failed)
 	if err == nil {
 		return result, nil
 	}
@@ -148,16 +152,21 @@ func (c *Client) runUpdate(ctx context.Context, u *updating.Update) (json.RawMes
 	return nil, fmt.Errorf("client: %w", err)
 }
 
-func (c *Client) updateResult(ctx context.Context, u *updating.Update) (json.RawMessage, error) {
-	r, pending, err := u.Run(ctx)
+func (c *Client) publicResult(
+	ctx context.Context, u *updating.Update, r *provider.UpdateResult, pending bool, err error,
+) (json.RawMessage, error) {
+	encoded, isEncoded := errors.AsType[*updating.EncodedResultError](err)
 	switch {
 	case pending:
 		return nil, &UpdateError{
 			InstanceID: u.InstanceID, Update: u.Name, UpdateID: u.ID, Code: UpdatePending, Status: u.Status,
 			cause: ctx.Err(),
 			Message: fmt.Sprintf("no response in time: instance is %s; call again with the same ID to continue waiting",
-				u.Status),
+				cmp.Or(u.Status, "of unknown status")),
 		}
+	case isEncoded:
+		described := EncodedPayload{Codec: encoded.Codec, Key: encoded.Key, Bytes: encoded.Bytes}
+		return nil, encodedResultError(u, &described, encoded)
 	case err != nil:
 		return nil, err
 	case r.Outcome == provider.UpdateCompleted && r.Error == nil:
@@ -189,6 +198,14 @@ func updateErrorOf(u *updating.Update, r *provider.UpdateResult, failure *histor
 	return e
 }
 
+// publicUpdateError replaces an updating.FailedError by an UpdateError. It returns other errors unchanged.
+func publicUpdateError(err error) error {
+	if e, ok := errors.AsType[*updating.FailedError](err); ok {
+		return updateErrorOf(&e.Update, &e.Result, e.Result.Error)
+	}
+	return err
+}
+
 // decodeUpdateResult returns the result of a handler, or an UpdateError if this client cannot decode it.
 func (c *Client) decodeUpdateResult(
 	ctx context.Context, u *updating.Update, r *provider.UpdateResult,
@@ -198,8 +215,12 @@ func (c *Client) decodeUpdateResult(
 		return doc, err
 	}
 	encoded, _ := EncodedPayloadOf(r.Result)
-	return nil, &UpdateError{
-		InstanceID: u.InstanceID, Update: u.Name, UpdateID: u.ID, Code: UpdateResultEncoded, EncodedResult: &encoded,
+	return nil, encodedResultError(u, &encoded, undecodable)
+}
+
+func encodedResultError(u *updating.Update, encoded *EncodedPayload, undecodable error) *UpdateError {
+	return &UpdateError{
+		InstanceID: u.InstanceID, Update: u.Name, UpdateID: u.ID, Code: UpdateResultEncoded, EncodedResult: encoded,
 		cause:   undecodable,
 		Message: fmt.Sprintf("completed, but its result of %d bytes cannot be decoded: %v", encoded.Bytes, undecodable),
 	}

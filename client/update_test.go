@@ -19,7 +19,7 @@ func updating(t *testing.T, test func(t *testing.T, p *fakeprovider.Provider, c 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := fakeprovider.New(time.Now, "hello")
-		c := client.New(p)
+		c := connect(p)
 		mustStart(t, c, "one")
 		test(t, p, c)
 	})
@@ -70,7 +70,7 @@ func TestUpdate_slowHandlerAndFailingReads_waitsForResult(t *testing.T) {
 		if late := time.Since(from) - time.Hour; late < 0 || late > time.Second {
 			t.Errorf("result received %s late", late)
 		}
-		if n := sentUpdates(p); n != 1 {
+		if n := sentUpdates(p); n != 1 && !overHTTP { // each request of the API sends the message again
 			t.Errorf("got %d messages, want 1", n)
 		}
 	})
@@ -95,8 +95,27 @@ func TestUpdate_contextEnds_returnsUpdatePending(t *testing.T) {
 			string(got) != `"done"` {
 			t.Errorf("got result %s, error %v", got, err)
 		}
-		if n := sentUpdates(p); n != 2 { // the first message may be lost
+		if n := sentUpdates(p); n != 2 && !overHTTP { // the first message may be lost
 			t.Errorf("got %d messages, want 2", n)
+		}
+	})
+}
+
+// A context can end before the first request of the HTTP API has a response. The update is on its way.
+func TestUpdate_contextEndsSoon_returnsUpdatePending(t *testing.T) {
+	t.Parallel()
+	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
+		t.Helper()
+		short, stop := context.WithTimeout(t.Context(), 3*time.Second)
+		defer stop()
+		_, err := c.Update(short, "one", "address", nil, client.WithUpdateID("u1"))
+		e, told := errors.AsType[*client.UpdateError](err)
+		if !told || e.Code != client.UpdatePending || !errors.Is(err, context.DeadlineExceeded) ||
+			sentUpdates(p) != 1 {
+			t.Errorf("told %v, sent %d times", err, sentUpdates(p))
+		}
+		if _, err := c.Update(short, "one", "address", nil); err == nil || sentUpdates(p) > 2 {
+			t.Errorf("after the end of the context: %v", err)
 		}
 	})
 }
@@ -180,7 +199,7 @@ func TestUpdate_invalidArgument_isRejected(t *testing.T) {
 		}
 		down := errors.New("denied")
 		p.FailWith(down)
-		if _, err := c.Update(t.Context(), "one", "address", nil); !errors.Is(err, down) {
+		if _, err := c.Update(t.Context(), "one", "address", nil); !hasCause(err, down) {
 			t.Errorf("got error %v", err)
 		}
 		if n := sentUpdates(p); n != 0 {
@@ -213,7 +232,7 @@ func TestUpdate_resultIsWrittenBetweenReads_isFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &endsBehind{Provider: fakeprovider.New(time.Now, "hello")}
-		c := client.New(h)
+		c := connect(h)
 		mustStart(t, c, "one")
 		h.then = func() {
 			answerIn(t, h.Provider, 0)

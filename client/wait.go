@@ -19,11 +19,7 @@ type Waiter interface {
 // known state and the error of ctx. If the orchestration failed, Wait returns no error. Use Result to get the error of
 // the orchestration. Wait returns ErrNotFound if the instance does not exist.
 func (c *Client) Wait(ctx context.Context, instanceID string) (Status, error) {
-	in, err := c.hub.WaitEnd(ctx, instanceID)
-	if err != nil {
-		return c.statusOf(ctx, &in), fmt.Errorf("client: wait: %w", hub.WaitError(ctx, instanceID, err))
-	}
-	s, err := c.withResult(ctx, in)
+	s, err := c.ops.Wait(ctx, instanceID)
 	if err != nil {
 		return s, fmt.Errorf("client: wait: %w", hub.WaitError(ctx, instanceID, err))
 	}
@@ -37,19 +33,7 @@ func (c *Client) Wait(ctx context.Context, instanceID string) (Status, error) {
 // If the instance is paused or blocked before its first turn, WaitForStart returns this status. If the instance has
 // ended, the status includes the result. WaitForStart returns the errors of Wait.
 func (c *Client) WaitForStart(ctx context.Context, instanceID string) (Status, error) {
-	var last provider.Instance
-	err := c.hub.WaitUntil(ctx, instanceID, func(ctx context.Context) (done bool, err error) {
-		in, err := c.hub.Instance(ctx, instanceID)
-		if err != nil {
-			return false, err
-		}
-		last = in
-		return in.Status != StatusPending, nil
-	})
-	if err != nil {
-		return c.statusOf(ctx, &last), fmt.Errorf("client: wait for start: %w", hub.WaitError(ctx, instanceID, err))
-	}
-	s, err := c.withResult(ctx, last)
+	s, err := c.ops.WaitForStart(ctx, instanceID)
 	if err != nil {
 		return s, fmt.Errorf("client: wait for start: %w", hub.WaitError(ctx, instanceID, err))
 	}

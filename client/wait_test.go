@@ -32,7 +32,7 @@ func TestWait_instanceCompletes_returnsStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := fakeprovider.New(time.Now, "hello")
-		c := client.New(p)
+		c := connect(p)
 		mustStart(t, c, "one")
 		time.AfterFunc(time.Minute, func() { p.Append("one", completed(`{"ref":"a"}`)) })
 		from := time.Now()
@@ -51,7 +51,7 @@ func TestWait_continueAsNew_waitsForTheInstance(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := fakeprovider.New(time.Now, "hello")
-		c := client.New(p)
+		c := connect(p)
 		mustStart(t, c, "one")
 		for n := range 3 {
 			time.AfterFunc(time.Duration(n+1)*time.Minute, func() {
@@ -74,10 +74,11 @@ func TestWait_continueAsNew_waitsForTheInstance(t *testing.T) {
 // The delays double from 20 ms to 1 s, and jitter shortens each by up to a half.
 func TestWait_polling_backsOffWithJitter(t *testing.T) {
 	t.Parallel()
+	localOnly(t, "the API waits")
 	var pauses []time.Duration
 	enough := errors.New("enough")
 	p := fakeprovider.New(time.Now, "hello")
-	c := client.New(p, client.WithSleep(func(_ context.Context, d time.Duration) error {
+	c := connect(p, client.WithSleep(func(_ context.Context, d time.Duration) error {
 		if pauses = append(pauses, d); len(pauses) == 10 {
 			return enough
 		}
@@ -102,7 +103,7 @@ func TestWait_contextEnds_returnsLastStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := fakeprovider.New(time.Now, "hello")
-		c := client.New(p)
+		c := connect(p)
 		mustStart(t, c, "one")
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -139,9 +140,10 @@ func (w waiting) WaitInstance(ctx context.Context, instanceID string) (provider.
 
 func TestWait_providerImplementsWaiter_usesTheProvider(t *testing.T) {
 	t.Parallel()
+	localOnly(t, "the API waits")
 	c, p := setup(t)
 	mustStart(t, c, "one")
-	s, err := client.New(waiting{p}).Wait(t.Context(), "one")
+	s, err := connect(waiting{p}).Wait(t.Context(), "one")
 	if err != nil || s.Status != client.StatusCompleted || p.Reads() != 1 {
 		t.Errorf("Wait: got %+v, error %v after %d reads", s, err, p.Reads())
 	}
@@ -151,7 +153,7 @@ func TestWaitForStart_firstTurnRuns_returnsStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := fakeprovider.New(time.Now, "hello")
-		c := client.New(p)
+		c := connect(p)
 		mustStart(t, c, "one")
 		time.AfterFunc(time.Hour, func() {
 			p.Append("one", history.Event{Kind: history.TurnStarted, Time: time.Now()})
@@ -192,7 +194,7 @@ func TestWaitForStart_pausedOrBlockedBeforeFirstTurn_returnsStatus(t *testing.T)
 func TestWaitForStart_contextEnds_returnsLastStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := client.New(fakeprovider.New(time.Now, "hello"))
+		c := connect(fakeprovider.New(time.Now, "hello"))
 		mustStart(t, c, "one")
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

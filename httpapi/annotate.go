@@ -1,6 +1,11 @@
 package httpapi
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi/internal/request"
+)
 
 func (i instances) annotate(c *call) error {
 	id, err := c.instanceID()
@@ -11,7 +16,14 @@ func (i instances) annotate(c *call) error {
 	if err := c.body(map[string]any{"note": &note}); err != nil {
 		return err
 	}
-	if err := i.client.Annotate(c.ctx(), id, note); err != nil {
+	var opts []client.AnnotateOption
+	switch key, given, err := request.IdempotencyKey(c.r); {
+	case err != nil:
+		return err
+	case given:
+		opts = append(opts, client.WithNoteID(key))
+	}
+	if err := i.client.Annotate(c.ctx(), id, note, opts...); err != nil {
 		return err
 	}
 	c.audit(id, "")

@@ -28,6 +28,20 @@ func TestAnnotate_note_isInTheStatusAndTheHistory(t *testing.T) {
 	}
 }
 
+func TestAnnotate_repeatedKey_addsOneNote(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	for _, key := range []string{"k", "k", "l"} {
+		h.call(t, http.MethodPost, notes, `{"note":"a"}`, "Idempotency-Key", key).want(http.StatusNoContent)
+	}
+	a := h.call(t, http.MethodGet, inUse, "").want(http.StatusOK)
+	if n := strings.Count(a.Body.String(), `"text":"a"`); n != 2 || !strings.Contains(a.Body.String(), `"id":"k"`) {
+		t.Errorf("%d notes: %s", n, a.Body)
+	}
+	h.call(t, http.MethodPost, notes, `{"note":"a"}`, "Idempotency-Key", "a,b").wantProblem(http.StatusBadRequest,
+		"invalid_request", "Idempotency-Key")
+}
+
 func TestAnnotate_invalidNote_isAProblem(t *testing.T) {
 	t.Parallel()
 	h := standing(t)

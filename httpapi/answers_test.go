@@ -272,14 +272,14 @@ func wantSeen(t *testing.T, answers, codes map[string]bool) {
 	for _, path := range openAPI().Paths {
 		for _, op := range path {
 			for _, key := range slices.Sorted(maps.Keys(op.Responses)) {
-				if !answers[op.OperationID+" "+key] {
+				if !answers[op.OperationID+" "+key] && !slices.Contains(statusesBeforeAPI, key) {
 					t.Errorf("%s: the described status %s does not occur", op.OperationID, key)
 				}
 			}
 		}
 	}
 	for _, code := range openAPI().Components.Schemas["Problem"].Properties["code"].Enum {
-		if !codes[code.(string)] {
+		if !codes[code.(string)] && !slices.Contains(codesBeforeAPI, code.(string)) {
 			t.Errorf("the described code %s does not occur", code)
 		}
 	}

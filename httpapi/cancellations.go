@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi/internal/problem"
@@ -15,6 +16,7 @@ import (
 type CancellationPage struct {
 	InstanceID  string                `json:"instanceId"`
 	ExecutionID string                `json:"executionId"`
+	StartedAt   time.Time             `json:"startedAt,omitzero"`
 	Items       []client.Cancellation `json:"items"`
 	NextCursor  string                `json:"nextCursor,omitempty"`
 }
@@ -22,8 +24,8 @@ type CancellationPage struct {
 // NewCancellationPage returns the response for a page.
 func NewCancellationPage(p client.CancellationPage) CancellationPage {
 	return CancellationPage{
-		InstanceID: p.InstanceID, ExecutionID: p.ExecutionID, Items: append([]client.Cancellation{}, p.Items...),
-		NextCursor: p.NextCursor,
+		InstanceID: p.InstanceID, ExecutionID: p.ExecutionID, StartedAt: p.StartedAt.UTC(),
+		Items: append([]client.Cancellation{}, p.Items...), NextCursor: p.NextCursor,
 	}
 }
 

@@ -70,7 +70,15 @@ func (j jobs) start(c *call) error {
 		}
 		return c.reply(http.StatusOK, p)
 	}
-	job, err := j.admin.StartJob(c.ctx(), b)
+	var opts []admin.StartJobOption
+	key, given, err := request.IdempotencyKey(c.r)
+	if err != nil {
+		return err
+	}
+	if given {
+		opts = append(opts, admin.WithJobKey(key))
+	}
+	job, err := j.admin.StartJob(c.ctx(), b, opts...)
 	if err != nil {
 		return err
 	}

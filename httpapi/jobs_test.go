@@ -9,6 +9,19 @@ import (
 	"time"
 )
 
+func TestStartJob_repeatedKey_returnsTheSameJob(t *testing.T) {
+	t.Parallel()
+	h := standing(t)
+	locations := map[string]bool{}
+	for _, key := range []string{"k", "k", "l"} {
+		a := h.call(t, http.MethodPost, jobs, `{"operation":"cancel","all":true}`, "Idempotency-Key", key)
+		locations[a.want(http.StatusAccepted).Header().Get("Location")] = true
+	}
+	if len(locations) != 2 {
+		t.Errorf("jobs %v", locations)
+	}
+}
+
 func TestJobs_validRequestsSucceed_invalidOnesAreRejected(t *testing.T) {
 	t.Parallel()
 	h := standing(t)

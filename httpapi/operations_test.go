@@ -15,7 +15,14 @@ import (
 
 // commonStatuses are the statuses that the document states for each operation that can return them, without an entry in
 // the table.
-var commonStatuses = []string{"400", "413", "415", "503", "default"}
+var commonStatuses = append([]string{"400", "413", "415", "503", "default"}, statusesBeforeAPI...)
+
+// statusesBeforeAPI are the statuses of every operation that a gateway, or a check of hosts and origins, returns. The
+// handler does not return them.
+var statusesBeforeAPI = []string{"401", "403", "421", "429"}
+
+// codesBeforeAPI are the codes of the checks of hosts and origins, which run before the handler.
+var codesBeforeAPI = []string{"forbidden_origin", "forbidden_host"}
 
 // TestOpenAPI_operations_matchTable compares the document with the table of operations.
 func TestOpenAPI_operations_matchTable(t *testing.T) {
@@ -109,6 +116,11 @@ func wantResponses(t *testing.T, o *api.Operation, got *apicheck.Operation) {
 			t.Errorf("%s: the table lacks the status %s", o.ID, status)
 		}
 	}
+	for _, status := range statusesBeforeAPI {
+		if _, ok := got.Responses[status]; !ok {
+			t.Errorf("%s: the document lacks the status %s, which a gateway or a check returns", o.ID, status)
+		}
+	}
 	for _, status := range []string{"413", "415"} {
 		if _, ok := got.Responses[status]; ok != (o.Request != "") {
 			t.Errorf("%s: the document has the status %s: %v", o.ID, status, ok)
@@ -120,6 +132,9 @@ func wantResponses(t *testing.T, o *api.Operation, got *apicheck.Operation) {
 func TestProblems_codes_matchTable(t *testing.T) {
 	t.Parallel()
 	stated := map[string]bool{}
+	for _, code := range codesBeforeAPI {
+		stated[code] = true
+	}
 	add := func(errors map[int][]string) {
 		for _, codes := range errors {
 			for _, code := range codes {

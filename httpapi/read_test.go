@@ -335,13 +335,14 @@ func TestListCancellations_limitAndCursor_returnPages(t *testing.T) {
 	first := `{"target":"activity","id":2,"name":"charge","reason":"requested","message":"enough","requestedBy":"client",` +
 		`"decidedAt":"2026-07-01T03:00:01Z","seenAt":"2026-07-01T03:00:03Z","endedAt":"2026-07-01T03:00:04Z","end":"stopped"}`
 	second := `{"target":"instance","id":4,"name":"hello","reason":"requested","requestedBy":"client","decidedAt":"2026-07-01T03:00:02Z"}`
+	const at = `"startedAt":"2026-07-01T03:00:00Z",`
 	for query, want := range map[string]string{
-		"":                  `"x2","items":[` + first + `,` + second + `]}`,
-		"?execution=x2":     `"x2","items":[` + first + `,` + second + `]}`,
-		"?limit=1":          `"x2","items":[` + first + `],"nextCursor":"1"}`,
-		"?limit=1&cursor=1": `"x2","items":[` + second + `]}`,
-		"?cursor=7":         `"x2","items":[]}`,
-		"?execution=x1":     `"x1","items":[]}`,
+		"":                  `"x2",` + at + `"items":[` + first + `,` + second + `]}`,
+		"?execution=x2":     `"x2",` + at + `"items":[` + first + `,` + second + `]}`,
+		"?limit=1":          `"x2",` + at + `"items":[` + first + `],"nextCursor":"1"}`,
+		"?limit=1&cursor=1": `"x2",` + at + `"items":[` + second + `]}`,
+		"?cursor=7":         `"x2",` + at + `"items":[]}`,
+		"?execution=x1":     `"x1",` + at + `"items":[]}`,
 	} {
 		h.call(t, http.MethodGet, path+query,
 			"").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":` + want)

@@ -14,21 +14,13 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi/internal/problem"
 	"github.com/perdure/perdure/httpapi/internal/request"
+	"github.com/perdure/perdure/internal/apiwire"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
 // RenewPath is the path of the only call that NewRenewHandler serves.
 const RenewPath = "/v1/work-items/renew"
-
-// Codes of leases that were not extended, for programs. Codes are never changed or removed. Other possible codes are
-// unavailable and internal.
-const (
-	codeInvalidToken = "invalid_token"
-	codeLockLost     = "lock_lost"
-	codeLockLimit    = "lock_limit"
-	codeUnknownQueue = "unknown_queue"
-)
 
 // NewRenewHandler returns a handler that only renews locks of work items. Use it for a function that has the
 // permissions of a worker and must not serve any other call.
@@ -171,15 +163,20 @@ func renewalError(err error) *RenewalError {
 	var field *provider.FieldError
 	switch {
 	case errors.Is(err, provider.ErrInvalidToken):
-		return &RenewalError{Code: codeInvalidToken, Detail: "token was not issued by this hub, or its key was deleted"}
+		return &RenewalError{
+			Code: apiwire.CodeInvalidToken, Detail: "token was not issued by this hub, or its key was deleted",
+		}
 	case errors.Is(err, provider.ErrLockLost):
 		return &RenewalError{
-			Code: codeLockLost, Detail: "lock on the message was lost; stop the activity and do not delete the message",
+			Code:   apiwire.CodeLockLost,
+			Detail: "lock on the message was lost; stop the activity and do not delete the message",
 		}
 	case errors.Is(err, provider.ErrLockLimit):
-		return &RenewalError{Code: codeLockLimit, Detail: "lock would exceed 12 hours since the message was received"}
+		return &RenewalError{
+			Code: apiwire.CodeLockLimit, Detail: "lock would exceed 12 hours since the message was received",
+		}
 	case errors.As(err, &field):
-		return &RenewalError{Code: codeUnknownQueue, Detail: "hub no longer has this queue"}
+		return &RenewalError{Code: apiwire.CodeUnknownQueue, Detail: "hub no longer has this queue"}
 	default:
 		p := problem.OfServer(err)
 		return &RenewalError{Code: p.Code, Detail: p.Detail, Retryable: p.Retryable}

@@ -172,6 +172,9 @@ func TestOpenAPI_references_areResolvedAndUsed(t *testing.T) {
 		}
 	}
 	for kind, components := range doc.Components {
+		if kind == "securitySchemes" { // by name, without a reference
+			continue
+		}
 		for name := range components {
 			if ref := "#/components/" + kind + "/" + name; !used[ref] {
 				t.Errorf("no reference to %s", ref)

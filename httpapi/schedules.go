@@ -88,7 +88,18 @@ func (s schedules) delete(c *call, id string) error {
 
 // run responds with the instance ID of the run.
 func (s schedules) run(c *call, id string) error {
-	run, err := s.client.Schedules().Trigger(c.ctx(), id)
+	var opts []client.TriggerOption
+	key, given, err := request.IdempotencyKey(c.r)
+	if err != nil {
+		return err
+	}
+	if given {
+		opts = append(opts, client.WithTriggerKey(key))
+	}
+	run, err := s.client.Schedules().Trigger(c.ctx(), id, opts...)
+	if f, wrong := errors.AsType[*provider.FieldError](err); wrong && f.Field == problem.FieldKey {
+		return &provider.FieldError{Field: problem.FieldIdempotencyKey, Problem: f.Problem}
+	}
 	if err != nil {
 		return err
 	}

@@ -92,6 +92,35 @@ func TestSchedules_eachRoute_sendsItsMessage(t *testing.T) {
 
 // A blocked schedule processes a pause or a resume later, so the API returns 202 without a result. If the caller leaves
 // first, the API does not return 202.
+// The key of a run is a ULID. Its time determines the instance of the run, and the key is the ID of the event.
+func TestRunSchedule_key_determinesTheRun(t *testing.T) {
+	t.Parallel()
+	h := withSchedules(t)
+	h.call(t, http.MethodPut, "/v1/schedules/nightly", everyNight).
+		want(http.StatusAccepted)
+	const key = "01K0V9ZQ7G5V8Q3W4E5R6T7Y8Z"
+	first := h.call(t, http.MethodPost, "/v1/schedules/nightly/run", "", "Idempotency-Key", key).
+		want(http.StatusAccepted).Body.String()
+	again := h.call(t, http.MethodPost, "/v1/schedules/nightly/run", "", "Idempotency-Key", key).
+		want(http.StatusAccepted).Body.String()
+	if first != again || !strings.Contains(first, `"nightly@20`) {
+		t.Errorf("runs %s and %s", first, again)
+	}
+	runs := 0
+	for _, m := range h.Sent() {
+		if m.EventID == key {
+			runs++
+		}
+	}
+	if runs != 2 { // the instance receives events with the same ID once
+		t.Errorf("%d events have the key as their ID", runs)
+	}
+	for _, wrong := range []string{"k", "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"} {
+		h.call(t, http.MethodPost, "/v1/schedules/nightly/run", "", "Idempotency-Key", wrong).
+			wantProblem(http.StatusBadRequest, "invalid_request", "Idempotency-Key")
+	}
+}
+
 func TestPauseSchedule_noResponseInTime_isAccepted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

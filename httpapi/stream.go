@@ -36,6 +36,10 @@ const (
 	// batchGap is the time without an event after which a long poll with events responds. It is longer than the delay
 	// of the next poll of the hub.
 	batchGap = 100 * time.Millisecond
+	// pollInterval and longPollInterval are the longest times between two reads of the hub. An event of a long poll also
+	// waits for batchGap, and must still arrive within a second.
+	pollInterval     = time.Second
+	longPollInterval = pollInterval - 2*batchGap
 )
 
 // The events of a stream that are not events of the history. No kind of a history event starts with a lower-case
@@ -206,10 +210,14 @@ func (w *watcher) patience() time.Duration {
 // follow reads events in another goroutine, one ahead of the stream, so that a slow reader holds at most two.
 func (w *watcher) follow(ctx context.Context) <-chan next {
 	events := make(chan next)
+	interval := pollInterval
+	if w.poll {
+		interval = longPollInterval
+	}
 	go func() {
 		defer close(events)
 		for e, err := range w.client.Follow(ctx, w.instanceID, client.WithExecutionID(w.at.execution),
-			client.AfterEvent(w.at.event)) {
+			client.AfterEvent(w.at.event), client.WithPollInterval(interval)) {
 			select {
 			case events <- next{e, err}:
 			case <-ctx.Done():

@@ -14,7 +14,7 @@ type Jobs interface {
 	PutJob(ctx context.Context, j *Job) error
 	// ReadJob reads a job with strong consistency. It returns ErrNotFound if the job does not exist.
 	ReadJob(ctx context.Context, id string) (Job, error)
-	// ListJobs reads all jobs, newest first, with strong consistency.
+	// ListJobs reads all jobs by descending ID, with strong consistency. An ID that is a ULID sorts by time.
 	ListJobs(ctx context.Context) ([]Job, error)
 	// MatchInstances returns up to most instances that match a filter, from an index that can be a second behind. from
 	// is empty in the first call, and is the next of the previous call afterwards. Each call reads a bounded number of

@@ -25,7 +25,6 @@ var (
 
 // notConfiguration has the variables of tests and examples, with their purpose.
 var notConfiguration = map[string]string{
-	"PERDURE_API":                    "the URL of the API in an example",
 	"PERDURE_TEST_FAULT":             "a fault in a test application",
 	"PERDURE_TEST_ENDPOINT":          "the endpoint of the local cloud in tests",
 	"PERDURE_TEST_DYNAMODB_ENDPOINT": "the endpoint of DynamoDB Local in tests",

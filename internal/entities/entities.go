@@ -90,3 +90,10 @@ func (e *Execution) AwaitFull(c *replay.Context) *replay.Cancellation {
 
 // Rejection returns the error of new operations, or nil if the entity accepts them.
 func (e *Execution) Rejection() error { return e.rejection }
+
+// Parse returns the entity and the key of an instance ID. ok is false for other instances.
+func Parse(instanceID string) (entity, key string, ok bool) {
+	rest, marked := strings.CutPrefix(instanceID, Mark)
+	entity, key, ok = strings.Cut(rest, Mark)
+	return entity, key, marked && ok && entity != "" && key != ""
+}

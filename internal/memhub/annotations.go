@@ -2,6 +2,7 @@ package memhub
 
 import (
 	"context"
+	"slices"
 
 	"github.com/perdure/perdure/provider"
 )
@@ -17,7 +18,7 @@ type annotations struct {
 func (st *annotations) Annotate(ctx context.Context, instanceID string, n provider.Note) error {
 	return st.call(ctx, func() error {
 		in, err := st.instances.find(instanceID)
-		if err == nil {
+		if err == nil && (n.ID == "" || !slices.ContainsFunc(in.Notes, n.Equal)) {
 			in.Notes = provider.AddNote(in.Notes, n)
 		}
 		return err

@@ -206,7 +206,7 @@ func TestReplay_anyWaitsAndCuts_matches(t *testing.T) {
 			if err != nil || text(out.Events) != text(again.Events) || x.Ended() != y.Ended() ||
 				out.Consumed != again.Consumed {
 				t.Fatalf("got error %v for\n%q\nwarm %q\ncold %q", err, kinds(log), kinds(out.Events),
-				kinds(again.Events))
+					kinds(again.Events))
 			}
 			y.Close()
 			log = append(log, out.Events...)

@@ -49,6 +49,8 @@ const (
 	// watchRequests are the long polls of an hour, each as long as the API permits. resumeReads are the read units
 	// with which a request finds its place: the instance, and the first and the last turn.
 	watchRequests, resumeReads = 3600 / 20, 3
+	// longPolls are the polls of an hour of long polls, each of which starts with short delays.
+	longPolls = 7200
 )
 
 // OtherCosts returns the rows of docs/operate/cost.md that are not building blocks.
@@ -72,7 +74,8 @@ func OtherCosts(l *pricing.List) []OtherCost {
 	request := l.Of(pricing.HTTPRequests, million) + l.Of(pricing.Invocations, million) +
 		l.Of(pricing.GBSeconds, million*Memory[Worker]*startSeconds) + l.Of(pricing.LogBytes, requestLine*million)
 	watched := l.Of(pricing.ReadUnits, thousand*WatchPolls*WatchReads)
-	overHTTP := watched + l.Of(pricing.GBSeconds, thousand*secondsAnHour*Memory[Worker]) +
+	overHTTP := l.Of(pricing.ReadUnits, thousand*longPolls*WatchReads) +
+		l.Of(pricing.GBSeconds, thousand*secondsAnHour*Memory[Worker]) +
 		l.Of(pricing.ReadUnits, thousand*watchRequests*resumeReads) +
 		l.Of(pricing.HTTPRequests, thousand*watchRequests) + l.Of(pricing.Invocations, thousand*watchRequests) +
 		l.Of(pricing.LogBytes, thousand*watchRequests*requestLine)

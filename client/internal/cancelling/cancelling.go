@@ -19,13 +19,21 @@ var (
 	ErrNotCancellable   = errors.New("activity is neither pending nor running")
 )
 
-// CancelActivity requests the cancellation of an activity of the current execution.
-func CancelActivity(ctx context.Context, h *hub.Hub, instanceID string, activityID int64, message string) error {
+// Check checks the input of CancelActivity, without the instance ID.
+func Check(activityID int64, message string) error {
 	if err := inputcheck.Message(message); err != nil {
 		return err
 	}
 	if activityID < 1 {
 		return &provider.FieldError{Field: "activityId", Problem: fmt.Sprintf("must be at least 1, is %d", activityID)}
+	}
+	return nil
+}
+
+// CancelActivity requests the cancellation of an activity of the current execution.
+func CancelActivity(ctx context.Context, h *hub.Hub, instanceID string, activityID int64, message string) error {
+	if err := Check(activityID, message); err != nil {
+		return err
 	}
 	requester := h.Calls.Caller(ctx)
 	return h.Call(ctx, clientcall.CancelActivity, instanceID, "", func(ctx context.Context) error {

@@ -14,7 +14,7 @@ import (
 
 // Complete completes the attempt of a token with a result.
 func (a *Attempts) Complete(ctx context.Context, token string, result any) error {
-	doc, err := hub.Encode("result", result, a.hub.Encoding.Limit())
+	doc, err := EncodeResult(result, a.hub.Encoding.Limit())
 	if err != nil {
 		return err
 	}
@@ -24,14 +24,30 @@ func (a *Attempts) Complete(ctx context.Context, token string, result any) error
 // Fail fails the attempt of a token with an error, as if its activity had returned the error. It returns a
 // *provider.FieldError if the error does not end an attempt.
 func (a *Attempts) Fail(ctx context.Context, token string, err error) error {
-	failure := failureFor(ctx, err)
-	if failure == nil {
-		return &provider.FieldError{Field: "error", Problem: "must not be nil or ErrPending"}
-	}
-	if failure.DetailsOmitted != "" {
-		return &provider.FieldError{Field: "error.details", Problem: "cannot be encoded: " + failure.DetailsOmitted}
+	failure, err := FailureFor(ctx, err)
+	if err != nil {
+		return err
 	}
 	return a.end(ctx, clientcall.Fail, token, provider.ActivityOutcome{Error: failure})
+}
+
+// EncodeResult encodes the result of an attempt as a payload of at most limit bytes.
+func EncodeResult(result any, limit int) (history.Payload, error) {
+	return hub.Encode("result", result, limit)
+}
+
+// FailureFor returns the failure of an attempt that fails with cause.
+func FailureFor(ctx context.Context, cause error) (*history.Failure, error) {
+	failure := failureFor(ctx, cause)
+	if failure == nil {
+		return nil, &provider.FieldError{Field: "error", Problem: "must not be nil or ErrPending"}
+	}
+	if failure.DetailsOmitted != "" {
+		return nil, &provider.FieldError{
+			Field: "error.details", Problem: "cannot be encoded: " + failure.DetailsOmitted,
+		}
+	}
+	return failure, nil
 }
 
 func (a *Attempts) end(ctx context.Context, operation, token string, o provider.ActivityOutcome) error {
@@ -46,7 +62,7 @@ func (a *Attempts) end(ctx context.Context, operation, token string, o provider.
 
 // Heartbeat records a heartbeat of the attempt of a token, and returns whether the activity is cancelled.
 func (a *Attempts) Heartbeat(ctx context.Context, token string, details any) (cancel provider.CancelInfo, err error) {
-	doc, err := encodeDetails(details)
+	doc, err := EncodeDetails(details)
 	if err != nil {
 		return cancel, err
 	}
@@ -57,8 +73,8 @@ func (a *Attempts) Heartbeat(ctx context.Context, token string, details any) (ca
 	return t.heartbeat(ctx, doc)
 }
 
-// encodeDetails encodes the details of a heartbeat. It returns nil for a heartbeat without details.
-func encodeDetails(details any) (json.RawMessage, error) {
+// EncodeDetails encodes the details of a heartbeat. It returns nil for a heartbeat without details.
+func EncodeDetails(details any) (json.RawMessage, error) {
 	if details == nil {
 		return nil, nil
 	}

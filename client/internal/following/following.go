@@ -23,9 +23,13 @@ const (
 // history is not visible after its last segment.
 const pollsPerCheck = 60
 
+// CurrentExecution returns the ID of the current execution of an instance.
+type CurrentExecution func(ctx context.Context, instanceID string) (executionID string, err error)
+
 // Follower follows one instance. It is not safe for concurrent use.
 type Follower struct {
 	hub        *hub.Hub
+	current    CurrentExecution
 	instanceID string
 	longest    time.Duration // between two polls
 
@@ -42,9 +46,11 @@ type Follower struct {
 }
 
 // New returns a follower that starts after an event of an execution.
-func New(h *hub.Hub, from history.ExecutionRef, after int64, longest time.Duration) *Follower {
+func New(
+	h *hub.Hub, current CurrentExecution, from history.ExecutionRef, after int64, longest time.Duration,
+) *Follower {
 	f := &Follower{
-		hub: h, instanceID: from.InstanceID, executionID: from.ExecutionID, longest: longest, resumedFrom: after,
+		hub: h, current: current, instanceID: from.InstanceID, executionID: from.ExecutionID, longest: longest, resumedFrom: after,
 		retry: firstRetry, stop: func() {},
 	}
 	// the event itself is read again, because it decides whether there are more
@@ -121,8 +127,8 @@ func (f *Follower) poll(ctx context.Context) (e history.Event, found bool, err e
 // check returns an error if the instance does not exist, or has had another execution since the check before. The event
 // of a continue-as-new would have been read since.
 func (f *Follower) check(ctx context.Context) error {
-	in, err := f.hub.Instance(ctx, f.instanceID)
-	if err == nil && in.ExecutionID == f.executionID {
+	executionID, err := f.current(ctx, f.instanceID)
+	if err == nil && executionID == f.executionID {
 		f.replaced = false
 		return nil
 	}

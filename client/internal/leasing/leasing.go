@@ -42,7 +42,7 @@ type Backend interface {
 
 // Renew checks and renews leases, one call for each queue. It returns a result for each lease, in the same order.
 func Renew(ctx context.Context, hub Backend, visibility time.Duration, leases []Lease) ([]Renewal, error) {
-	if err := check(visibility, leases); err != nil {
+	if err := Check(visibility, leases); err != nil {
 		return nil, err
 	}
 	results := make([]Renewal, len(leases))
@@ -89,7 +89,8 @@ func renew(
 	}
 }
 
-func check(visibility time.Duration, leases []Lease) error {
+// Check checks the input of Renew.
+func Check(visibility time.Duration, leases []Lease) error {
 	if visibility < time.Second || visibility > MaxVisibility || visibility%time.Second != 0 {
 		return &provider.FieldError{Field: "visibilityTimeout", Problem: fmt.Sprintf(
 			"must be a whole number of seconds from 1 to %d",

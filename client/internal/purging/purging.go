@@ -41,10 +41,18 @@ type Backend interface {
 	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error
 }
 
-// Purge purges an instance.
-func Purge(ctx context.Context, hub Backend, instanceID string, o Options) error {
+// Check checks the options.
+func (o *Options) Check() error {
 	if o.Force && o.Children {
 		return errForceWithChildren
+	}
+	return nil
+}
+
+// Purge purges an instance.
+func Purge(ctx context.Context, hub Backend, instanceID string, o Options) error {
+	if err := o.Check(); err != nil {
+		return err
 	}
 	if o.CreatedAt == nil && !o.Children {
 		return hub.DeleteInstance(ctx, instanceID, o.Force)

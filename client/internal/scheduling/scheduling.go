@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/schedule"
 )
@@ -67,4 +69,27 @@ func CheckBackfill(s schedule.Status, runtime provider.RuntimeStatus, w schedule
 		s.Schedule.Expression = "@yearly"
 	}
 	return s.Schedule.ValidateWindow(w, now)
+}
+
+// maxKeyLead is how far the time of a key may be ahead of the clock, because clocks differ.
+const maxKeyLead = 5 * time.Minute
+
+const fieldKey = "key"
+
+// CheckKey checks the key of a manual run. Its time is the time of the run, so that a repeated call names the same run.
+func CheckKey(key string, now time.Time) error {
+	if key == "" {
+		return nil
+	}
+	u, err := ulid.ParseStrict(key)
+	switch {
+	case err != nil:
+		return &provider.FieldError{Field: fieldKey, Problem: "must be a ULID, whose time is the time of the run"}
+	case ulid.Time(u.Time()).After(now.Add(maxKeyLead)):
+		return &provider.FieldError{
+			Field: fieldKey, Problem: fmt.Sprintf("has a time more than %v in the future", maxKeyLead),
+		}
+	default:
+		return nil
+	}
 }

@@ -35,7 +35,9 @@ type Options struct {
 	Version        string
 	Delay          time.Duration
 	Tags           map[string]string
-	IfExists       *string
+	// VersionSet and TagsSet report whether the caller set them, for a restart, which has other defaults.
+	VersionSet, TagsSet bool
+	IfExists            *string
 	// FromEvent is an option of a restart. Source is the history that the restart copies.
 	FromEvent *int64
 	Source    *provider.RestartSource

@@ -3,6 +3,7 @@ package updating
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -65,6 +66,32 @@ func (u *Update) SetIncarnation(in *provider.Instance) { u.startID, u.Status = i
 func (u *Update) Payload(kind perdure.PayloadKind) perdure.PayloadInfo {
 	return perdure.PayloadInfo{InstanceID: u.InstanceID, Kind: kind, Name: u.Name}
 }
+
+// Document returns the input as JSON.
+func (u *Update) Document() json.RawMessage {
+	doc, _ := u.input.Document()
+	return doc
+}
+
+// EncodedResultError reports a completed update whose result the client cannot read.
+type EncodedResultError struct {
+	Codec, Key string
+	Bytes      int64
+}
+
+// Error implements error.
+func (e *EncodedResultError) Error() string {
+	return fmt.Sprintf("the HTTP API does not return the result of %d bytes", e.Bytes)
+}
+
+// FailedError reports an update without a result that another call sent.
+type FailedError struct {
+	Update
+	Result provider.UpdateResult
+}
+
+// Error implements error.
+func (e *FailedError) Error() string { return fmt.Sprintf("update %q has no result", e.Name) }
 
 // Run sends the update and waits for its result. pending is true if ctx ended after the update was or may have been
 // sent.

@@ -7,13 +7,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-)
-
-// Codes of queries and updates. The prefixes precede a client.QueryCode or client.UpdateCode.
-const (
-	codeNobodyToAsk = "nobody_to_ask"
-	prefixQuery     = "query_"
-	prefixUpdate    = "update_"
+	"github.com/perdure/perdure/internal/apiwire"
 )
 
 // ofQuery returns the problem of a failed query. ok is false for other errors. The status is never 5xx, because the
@@ -21,7 +15,7 @@ const (
 func ofQuery(err error) (p Problem, ok bool) {
 	if errors.Is(err, client.ErrQueriesUnsupported) {
 		return Problem{
-			Status: http.StatusConflict, Code: codeNobodyToAsk,
+			Status: http.StatusConflict, Code: apiwire.CodeNobodyToAsk,
 			Detail: "the hub has no orchestrator function that supports queries; deploy one of this release",
 		}, true
 	}
@@ -30,8 +24,8 @@ func ofQuery(err error) (p Problem, ok bool) {
 		return p, false
 	}
 	p = Problem{
-		Status: http.StatusUnprocessableEntity, Code: prefixQuery + string(e.Code), Detail: e.Message,
-		Field: FieldQuery, Details: detailsIn(err),
+		Status: http.StatusUnprocessableEntity, Code: apiwire.PrefixQuery + string(e.Code), Detail: e.Message,
+		Field: FieldQuery, Details: detailsIn(err), Failure: e.Failure, Known: e.Known,
 	}
 	switch e.Code {
 	case client.QueryHandlerNotFound:
@@ -79,8 +73,8 @@ func ofUpdate(err error) (p Problem, ok bool) {
 		return p, false
 	}
 	p = Problem{
-		Status: http.StatusUnprocessableEntity, Code: prefixUpdate + string(e.Code), Detail: e.Message,
-		Field: FieldUpdate, Details: detailsIn(err),
+		Status: http.StatusUnprocessableEntity, Code: apiwire.PrefixUpdate + string(e.Code), Detail: e.Message,
+		Field: FieldUpdate, Details: detailsIn(err), Failure: e.Failure,
 	}
 	switch e.Code {
 	case client.UpdateHandlerNotFound:
@@ -107,5 +101,11 @@ func ofToken(e *client.TokenError) Problem {
 		status = http.StatusGone
 	case client.TokenSuperseded, client.TokenActivityEnded:
 	}
-	return Problem{Status: status, Code: string(e.Reason), Detail: e.Error(), Field: FieldToken}
+	return Problem{
+		Status: status, Code: string(e.Reason), Detail: e.Error(), Field: FieldToken,
+		Attempt: &apiwire.Attempt{
+			Hub: e.Hub, InstanceID: e.InstanceID, ExecutionID: e.ExecutionID, ActivityID: e.ActivityID,
+			Attempt: e.Attempt, CurrentAttempt: e.CurrentAttempt,
+		},
+	}
 }

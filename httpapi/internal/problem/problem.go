@@ -3,41 +3,15 @@ package problem
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/apiwire"
 	"github.com/perdure/perdure/provider"
-)
-
-// Codes of problems, for programs. Codes are never changed or removed.
-const (
-	codeInvalidRequest       = "invalid_request"
-	codeNoRoute              = "no_such_route"
-	codeMethod               = "method_not_allowed"
-	codeUnknownOrchestration = "unknown_orchestration"
-	codeInstanceNotFound     = "instance_not_found"
-	codeExecutionNotFound    = "execution_not_found"
-	codeActivityNotFound     = "activity_not_found"
-	codeJobNotFound          = "job_not_found"
-	codeNoDeadLetters        = "no_dead_letters"
-	codeDeadLetterNotFound   = "dead_letter_not_found"
-	codeInstanceIDInUse      = "instance_id_in_use"
-	codeInstanceOver         = "instance_over"
-	codeInstanceNotOver      = "instance_not_over"
-	codeNotesUnsupported     = "notes_unsupported"
-	codeNotCancellable       = "not_cancellable"
-	codePayloadTooLarge      = "payload_too_large"
-	codeAnswerTooLarge       = "answer_too_large"
-	codeMediaType            = "unsupported_media_type"
-	codeCorruptHistory       = "corrupt_history"
-	codeUnavailable          = "unavailable"
-	codeInternal             = "internal"
 )
 
 // Names of fields in problems that handlers also use.
@@ -58,47 +32,25 @@ const (
 	FieldToken          = "token"
 	FieldPath           = "path"
 	FieldBody           = "body"
-	FieldIdempotencyKey = "Idempotency-Key"
+	FieldIdempotencyKey = apiwire.HeaderIdempotencyKey
 )
 
 // Problem is the body of the response to a failed call (RFC 9457).
-type Problem struct { //nolint:errname // the name in RFC 9457
-	Type      string `json:"type"`
-	Title     string `json:"title"`
-	Status    int    `json:"status"`
-	Detail    string `json:"detail"`
-	Code      string `json:"code"`
-	Retryable bool   `json:"retryable"` // the same call may succeed later
-	Field     string `json:"field,omitempty"`
-	// Details are the details of an error that the instance's code returned.
-	Details json.RawMessage `json:"details,omitempty"`
-	// Existing is the instance that uses the ID of a start.
-	Existing *existing `json:"existing,omitempty"`
-}
-
-// existing describes the instance that uses the ID of a start.
-type existing struct {
-	Orchestration string               `json:"orchestration"`
-	Status        client.RuntimeStatus `json:"status"`
-	CreatedAt     time.Time            `json:"createdAt"`
-}
-
-// Error implements error, so that a handler can return a problem.
-func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
+type Problem = apiwire.Problem
 
 // Problems of requests that reach no operation.
 var (
 	ErrNoRoute = &Problem{
-		Status: http.StatusNotFound, Code: codeNoRoute,
+		Status: http.StatusNotFound, Code: apiwire.CodeNoRoute,
 		Detail: "unknown path; see GET /v1/openapi.json. An id with a slash is sent as ~ and its base64url without " +
 			"padding",
 	}
 	ErrMediaType = &Problem{
-		Status: http.StatusUnsupportedMediaType, Code: codeMediaType, Field: "Content-Type",
+		Status: http.StatusUnsupportedMediaType, Code: apiwire.CodeMediaType, Field: "Content-Type",
 		Detail: "a request with a body requires the header Content-Type: application/json and UTF-8",
 	}
 	ErrMethod = &Problem{
-		Status: http.StatusMethodNotAllowed, Code: codeMethod,
+		Status: http.StatusMethodNotAllowed, Code: apiwire.CodeMethod,
 		Detail: "method not allowed for this path; see the Allow header and GET /v1/openapi.json",
 	}
 )
@@ -108,35 +60,37 @@ var (
 	// ErrExecutionNotFound also applies to an instance that is being purged, because a purge deletes the executions
 	// before the instance.
 	ErrExecutionNotFound = &Problem{
-		Status: http.StatusNotFound, Code: codeExecutionNotFound, Field: FieldExecution,
+		Status: http.StatusNotFound, Code: apiwire.CodeExecutionNotFound, Field: FieldExecution,
 		Detail: "execution not found, or the instance is being deleted",
 	}
 	ErrJobNotFound = &Problem{
-		Status: http.StatusNotFound, Code: codeJobNotFound, Field: FieldJobID, Detail: "job not found",
+		Status: http.StatusNotFound, Code: apiwire.CodeJobNotFound, Field: FieldJobID, Detail: "job not found",
 	}
 	ErrDeadLetterNotFound = &Problem{
-		Status: http.StatusNotFound, Code: codeDeadLetterNotFound, Field: FieldDeadLetterID, Retryable: true,
+		Status: http.StatusNotFound, Code: apiwire.CodeDeadLetterNotFound, Field: FieldDeadLetterID, Retryable: true,
 		Detail: "no dead letter with this id is visible; the sweeper or another call may hide it for a minute",
 	}
 )
 
 // Internal is the problem of an error whose cause is only in the log.
 var Internal = Problem{
-	Status: http.StatusInternalServerError, Code: codeInternal, Detail: "internal error; see the log of the API",
+	Status: http.StatusInternalServerError, Code: apiwire.CodeInternal,
+	Detail: "internal error; see the log of the API",
 }
 
 // SlashedID returns the problem of a path without a route because a gateway decoded a slash in an ID. The status is not
 // 404, because a program would interpret 404 as a missing instance.
 func SlashedID(encoded string) error {
 	return &Problem{
-		Status: http.StatusBadRequest, Code: codeNoRoute, Field: FieldPath, Detail: ErrNoRoute.Detail + ": " + encoded,
+		Status: http.StatusBadRequest, Code: apiwire.CodeNoRoute, Field: FieldPath,
+		Detail: ErrNoRoute.Detail + ": " + encoded,
 	}
 }
 
 // BodyTooLarge returns the problem of a body that exceeds the limit.
 func BodyTooLarge(limit int) error {
 	return &Problem{
-		Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Field: FieldBody,
+		Status: http.StatusRequestEntityTooLarge, Code: apiwire.CodePayloadTooLarge, Field: FieldBody,
 		Detail: fmt.Sprintf("body exceeds %d bytes; an input may have %d bytes", limit, perdure.MaxPayloadBytes),
 	}
 }
@@ -144,7 +98,7 @@ func BodyTooLarge(limit int) error {
 // AnswerTooLarge returns the problem of a response that exceeds the limit, with another way to get its content.
 func AnswerTooLarge(field, what string, size, limit int, instead string) error {
 	return &Problem{
-		Status: http.StatusUnprocessableEntity, Code: codeAnswerTooLarge, Field: field,
+		Status: http.StatusUnprocessableEntity, Code: apiwire.CodeAnswerTooLarge, Field: field,
 		Detail: fmt.Sprintf("%s has %d bytes, more than the response limit of %d; %s", what, size, limit, instead),
 	}
 }
@@ -171,12 +125,12 @@ func Of(err error) Problem {
 		return ofToken(token)
 	case errors.As(err, &field):
 		return Problem{
-			Status: http.StatusBadRequest, Code: codeInvalidRequest, Detail: field.Error(), Field: field.Field,
+			Status: http.StatusBadRequest, Code: apiwire.CodeInvalidRequest, Detail: field.Error(), Field: field.Field,
 		}
 	case errors.As(err, &tooLarge):
 		return Problem{
-			Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Detail: tooLarge.Error(),
-			Field: tooLarge.Name,
+			Status: http.StatusRequestEntityTooLarge, Code: apiwire.CodePayloadTooLarge, Detail: tooLarge.Error(),
+			Field: tooLarge.Name, Size: &apiwire.Size{Bytes: tooLarge.Bytes, Limit: tooLarge.Limit},
 		}
 	case errors.Is(err, client.ErrAlreadyExists):
 		return ofIDInUse(err)
@@ -195,35 +149,36 @@ var sentinels = []struct {
 	problem Problem
 }{
 	{client.ErrUnknownOrchestration, Problem{
-		Status: http.StatusNotFound, Code: codeUnknownOrchestration, Field: FieldOrchestration,
+		Status: http.StatusNotFound, Code: apiwire.CodeUnknownOrchestration, Field: FieldOrchestration,
 		Detail: "no deployed build has this orchestration in this version; a new deployment takes a few seconds " +
 			"to become visible",
 	}},
 	{client.ErrEnded, Problem{
-		Status: http.StatusGone, Code: codeInstanceOver, Detail: "instance has ended", Field: FieldInstanceID,
+		Status: http.StatusGone, Code: apiwire.CodeInstanceOver, Detail: "instance has ended", Field: FieldInstanceID,
 	}},
 	{client.ErrNotEnded, Problem{
-		Status: http.StatusConflict, Code: codeInstanceNotOver, Field: FieldInstanceID,
+		Status: http.StatusConflict, Code: apiwire.CodeInstanceNotOver, Field: FieldInstanceID,
 		Detail: "instance has not ended; cancel or terminate it first, or purge it with force=true",
 	}},
 	{client.ErrNotCancellable, Problem{
-		Status: http.StatusConflict, Code: codeNotCancellable, Field: FieldActivityID,
+		Status: http.StatusConflict, Code: apiwire.CodeNotCancellable, Field: FieldActivityID,
 		Detail: "activity is neither pending nor running",
 	}},
 	{provider.UnsupportedError{Capability: provider.CapabilityAnnotations}, Problem{
-		Status: http.StatusConflict, Code: codeNotesUnsupported, Detail: "the provider of the hub has no notes",
+		Status: http.StatusConflict, Code: apiwire.CodeNotesUnsupported, Detail: "the provider of the hub has no notes",
 	}},
 	{admin.ErrDeadLettersUnsupported, Problem{
-		Status: http.StatusNotFound, Code: codeNoDeadLetters,
+		Status: http.StatusNotFound, Code: apiwire.CodeNoDeadLetters,
 		Detail: "this API has no access to dead letters; grant it with DeadLetters in the stack, or use the " +
 			"command perdure dead-letters",
 	}},
 	{client.ErrActivityNotFound, Problem{
-		Status: http.StatusNotFound, Code: codeActivityNotFound, Field: FieldActivityID,
+		Status: http.StatusNotFound, Code: apiwire.CodeActivityNotFound, Field: FieldActivityID,
 		Detail: "activity not found in the current execution of the instance",
 	}},
 	{client.ErrNotFound, Problem{
-		Status: http.StatusNotFound, Code: codeInstanceNotFound, Detail: "instance not found", Field: FieldInstanceID,
+		Status: http.StatusNotFound, Code: apiwire.CodeInstanceNotFound, Field: FieldInstanceID,
+		Detail: "instance not found",
 	}},
 }
 
@@ -231,17 +186,18 @@ var sentinels = []struct {
 func ofIDInUse(err error) Problem {
 	if errors.Is(err, client.ErrPurged) {
 		return Problem{
-			Status: http.StatusConflict, Code: codeInstanceIDInUse, Field: FieldIdempotencyKey,
+			Status: http.StatusConflict, Code: apiwire.CodeInstanceIDInUse, Field: FieldIdempotencyKey,
 			Detail: "the instance of an earlier start with this key was purged; nothing was changed; use another key " +
 				"for a new start",
 		}
 	}
 	p := Problem{
-		Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "instance id is in use", Field: FieldInstanceID,
+		Status: http.StatusConflict, Code: apiwire.CodeInstanceIDInUse, Field: FieldInstanceID,
+		Detail: "instance id is in use",
 	}
 	if taken, ok := errors.AsType[*client.AlreadyExistsError](err); ok && taken.Holder() != "" {
 		p.Detail += ": " + taken.Holder()
-		p.Existing = &existing{
+		p.Existing = &apiwire.Existing{
 			Orchestration: taken.Orchestration, Status: taken.Status, CreatedAt: taken.CreatedAt.UTC(),
 		}
 	}
@@ -255,12 +211,12 @@ func OfServer(err error) Problem {
 	case errors.As(err, &failed) && failed.Retryable, errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, context.Canceled):
 		return Problem{
-			Status: http.StatusServiceUnavailable, Code: codeUnavailable, Retryable: true,
+			Status: http.StatusServiceUnavailable, Code: apiwire.CodeUnavailable, Retryable: true,
 			Detail: "no response from the task hub in time; try again",
 		}
 	case errors.Is(err, provider.ErrCorrupt):
 		return Problem{
-			Status: http.StatusInternalServerError, Code: codeCorruptHistory,
+			Status: http.StatusInternalServerError, Code: apiwire.CodeCorruptHistory,
 			Detail: "history of this instance cannot be read; DELETE with force=true works without it",
 		}
 	default:

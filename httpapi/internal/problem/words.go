@@ -1,5 +1,7 @@
 package problem
 
+import "github.com/perdure/perdure/internal/apiwire"
+
 // Words replaces the field and the detail of a problem of an instance, by the code of the problem. Routes that do not
 // name the instance use it.
 type Words map[string][2]string
@@ -7,12 +9,12 @@ type Words map[string][2]string
 // Words of the routes of schedules and entities.
 var (
 	OfSchedule = Words{
-		codeInstanceNotFound: {FieldScheduleID, "schedule not found"},
-		codeInstanceOver:     {FieldScheduleID, "schedule has ended; create it again with PUT"},
+		apiwire.CodeInstanceNotFound: {FieldScheduleID, "schedule not found"},
+		apiwire.CodeInstanceOver:     {FieldScheduleID, "schedule has ended; create it again with PUT"},
 	}
 	OfEntity = Words{
-		codeInstanceNotFound: {FieldKey, "this key has no state; its first call creates it"},
-		codeUnknownOrchestration: {
+		apiwire.CodeInstanceNotFound: {FieldKey, "this key has no state; its first call creates it"},
+		apiwire.CodeUnknownOrchestration: {
 			FieldEntity, "no deployed build has this entity; a new deployment takes a few seconds to become visible",
 		},
 	}

@@ -6,18 +6,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perdure/perdure/internal/apiwire"
 	"github.com/perdure/perdure/provider"
 )
 
-const plainInPath = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
-
-// EscapeID returns an ID for a path: unchanged, or as ~ and its base64url if a gateway could change it.
-func EscapeID(id string) string {
-	if id == "." || id == ".." || strings.Trim(id, plainInPath) != "" {
-		return "~" + base64.RawURLEncoding.EncodeToString([]byte(id))
-	}
-	return id
-}
+// EscapeID returns an ID for a path. ID reverses it.
+func EscapeID(id string) string { return apiwire.EscapeID(id) }
 
 // ambiguous contains the characters that ID rejects in a percent-encoded ID. HTTP APIs of API Gateway decode the path,
 // so that an encoded slash ends a segment and an encoded question mark truncates the path. Function URLs do not decode

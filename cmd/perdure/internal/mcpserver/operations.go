@@ -58,7 +58,8 @@ var noTool = map[string]string{
 	"completeActivity": noToolToken, "failActivity": noToolToken, "beatActivity": noToolToken,
 	api.RenewWorkItems: noToolToken,
 	"prepareStart":     noToolService, "getOpenAPI": noToolService, "getHealth": noToolService,
-	"getResult": noToolCovered, "listExecutions": "use perdure executions", "getDeadLetter": noToolCovered,
+	"streamHistory": "a tool responds once; use history", "getResult": noToolCovered,
+	"listExecutions": "use perdure executions", "getDeadLetter": noToolCovered,
 	"getPayload": "a payload can be larger than a result; use perdure export",
 }
 

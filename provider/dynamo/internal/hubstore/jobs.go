@@ -100,8 +100,9 @@ func decodeJob(it table.Item) (j provider.Job, err error) {
 	return j, nil
 }
 
-// ListJobs reads the hub's jobs. The ID of a job is a ULID, which sorts by time. A job that cannot be read, for example
-// a job of a later release, does not prevent others from being listed.
+// ListJobs reads the hub's jobs. The ID of a job is a ULID, which sorts by time, except those of jobs with a key, which
+// come first. A job that cannot be read, for example a job of a later release, does not prevent others from being
+// listed.
 func (hs *Store) ListJobs(ctx context.Context) (jobs []provider.Job, err error) {
 	in := table.PrefixQuery(table.PKHub, skJobs, provider.Strong)
 	in.ScanIndexForward = aws.Bool(false)

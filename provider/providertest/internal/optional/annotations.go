@@ -16,6 +16,7 @@ func Annotations() kit.Group {
 		{Name: "newestNotes_areKeptUntilTheDeletion", Run: notesStored},
 		{Name: "turnsAndNextExecutions_keepNotes", Run: notesSurviveTurns},
 		{Name: "concurrentNotes_areAllKept", Run: notesConcurrent},
+		{Name: "sameID_isAddedOnce", Run: notesWithID},
 		{Name: "missingInstance_isNotFound", Run: notesNotFound},
 	}}
 }
@@ -64,6 +65,18 @@ func notesSurviveTurns(f *kit.Fixture) {
 	f.WantEqual("notes", next.Instance.Notes, []provider.Note{note})
 	end(next, 0)
 	f.WantEqual("notes of an ended instance", f.Instance("a").Notes, []provider.Note{note})
+}
+
+func notesWithID(f *kit.Fixture) {
+	f.Start("a")
+	first, other := noteNumber(f, 1), noteNumber(f, 2)
+	first.ID, other.ID = "n1", "n2"
+	repeated := noteNumber(f, 3)
+	repeated.ID = first.ID
+	for _, note := range []provider.Note{first, other, repeated} {
+		f.Must(f.Provider.Annotate(f.Ctx(), "a", note))
+	}
+	f.WantEqual("notes", f.Instance("a").Notes, []provider.Note{first, other})
 }
 
 func notesConcurrent(f *kit.Fixture) {
