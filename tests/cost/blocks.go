@@ -47,7 +47,7 @@ const (
 
 	blockInline         = "inline activity, one after another"
 	blockInlineInstance = "instance, if all activities are inline"
-	blockRetention = "retention of an instance"
+	blockRetention      = "retention of an instance"
 )
 
 // Durations of the timers of blocks, and the times after which the event of a client cancels them.

@@ -142,7 +142,7 @@ func WriteUnitPrices(w io.Writer, l *pricing.List) error {
 
 // WriteOtherCosts writes the rows as a table in Markdown.
 func WriteOtherCosts(w io.Writer, rows []OtherCost) error {
-	if _, err := fmt.Fprint(w, "| item | per | dollars | basis |\n| --- | --- | --: | --- |\n"); err != nil {
+	if _, err := fmt.Fprint(w, "| item | per | dollars | basis |\n|---|---|--:|---|\n"); err != nil {
 		return fmt.Errorf("cost: %w", err)
 	}
 	for _, r := range rows {
