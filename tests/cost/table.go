@@ -53,8 +53,7 @@ func writeTable(w io.Writer, first string, bills []Bill, columns []column) error
 	for _, c := range columns {
 		header, line = append(header, c.title), line+"--:|"
 	}
-	rows := make([]string, 0, 2+len(bills)) //nolint:mnd // the header and its line
-	rows = append(rows, tableRow(header), line)
+	rows := []string{tableRow(header), line}
 	for i := range bills {
 		row := []string{bills[i].Name}
 		for _, c := range columns {
