@@ -77,7 +77,7 @@ var scheduleOperations = []Operation{
 		Go: on("client.Schedules.Trigger"), Command: on("schedule run"), WebUI: noSchedulePage,
 	},
 	{
-		ID: "backfillSchedule", Summary: "Run past times",
+		ID: "backfillSchedule", Summary: "Start the runs of a past period",
 		Method: http.MethodPost, Path: schedulePath + "/backfill", Grant: grantSchedule,
 		Request: "Window", Success: accepted, Errors: goneInstance,
 		Changes: true, Repeat: RepeatNoEffect,

@@ -92,3 +92,90 @@ func TestSchedule_threeDays_runsThreeTimes(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
+
+// A purged run starts again with the current input and its ID. A restarted run has the old input and another ID, with
+// the same scheduled time.
+func TestSchedule_runAgain_purgeUsesNewInputRestartOldInput(t *testing.T) {
+	t.Parallel()
+	var days []string
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "report", report)
+	perdure.AddActivity(r, "sum-up", func(_ context.Context, s sumInput) (string, error) {
+		days = append(days, s.Topic+" of "+s.Day)
+		return "sums", nil
+	})
+	env := perduretest.New(t, r)
+	cl := env.Client()
+	if err := scheduleReport(t.Context(), cl); err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(24 * time.Hour)
+	s, err := cl.Schedules().Get(t.Context(), "nightly")
+	if err != nil || s.LastRun == nil {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	changed := s.Schedule
+	changed.Input = json.RawMessage(`{"topic":"costs"}`)
+	run, due := s.LastRun.InstanceID, s.LastRun.Due
+	restarted, err := cl.Restart(t.Context(), run)
+	if err != nil || !strings.HasPrefix(restarted, run+".restart-") {
+		t.Fatalf("%s, %v", restarted, err)
+	}
+	env.RunUntilIdle()
+	for _, err := range []error{
+		cl.Schedules().Put(t.Context(), changed), cl.Purge(t.Context(), run),
+		cl.Schedules().Backfill(t.Context(), "nightly", due, due),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	env.Advance(time.Minute)
+	if got := strings.Join(days, ", "); got != "sales of 2000-01-01, sales of 2000-01-01, costs of 2000-01-01" {
+		t.Errorf("reported %s", got)
+	}
+}
+
+// The policy at the resume applies to the times of a pause, except those before a put during the pause.
+func TestSchedule_pauseOverHolidays_appliesCatchUpOfResume(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		putAfter time.Duration // time from the pause to the put of CatchUpNone, 0 for the original definition
+		runs     int64
+	}{
+		"original policy": {0, 4}, "changed immediately": {time.Minute, 1}, "changed after two days": {48 * time.Hour, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := perdure.NewRegistry()
+			perdure.AddOrchestration(r, "report", report)
+			perdure.AddActivity(r, "sum-up", func(context.Context, sumInput) (string, error) { return "sums", nil })
+			env := perduretest.New(t, r)
+			schedules := env.Client().Schedules()
+			if err := scheduleReport(t.Context(), env.Client()); err != nil {
+				t.Fatal(err)
+			}
+			env.Advance(24 * time.Hour)
+			if err := schedules.Pause(t.Context(), "nightly", "holidays"); err != nil {
+				t.Fatal(err)
+			}
+			env.Advance(test.putAfter)
+			if s, err := schedules.Get(t.Context(), "nightly"); err != nil {
+				t.Fatal(err)
+			} else if changed := s.Schedule; test.putAfter > 0 {
+				changed.CatchUp, changed.Input = schedule.CatchUpNone, json.RawMessage(`{"topic":"sales"}`)
+				if err := schedules.Put(t.Context(), changed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			env.Advance(72*time.Hour - test.putAfter)
+			if err := schedules.Resume(t.Context(), "nightly", ""); err != nil {
+				t.Fatal(err)
+			}
+			env.Advance(time.Minute)
+			if s, err := schedules.Get(t.Context(), "nightly"); err != nil || s.Started != test.runs {
+				t.Errorf("%d runs, want %d, %v", s.Started, test.runs, err)
+			}
+		})
+	}
+}

@@ -31,6 +31,7 @@ const (
 	BackupGigabytes     Item = "dynamodb.backup"
 	ObjectGigabytes     Item = "s3.storage"
 	AlarmMetrics        Item = "cloudwatch.alarms"
+	Dashboards          Item = "cloudwatch.dashboards"
 )
 
 // Price is the price of an item.

@@ -18,6 +18,7 @@ func TestCurrent_hasAllItemsDateAndSources(t *testing.T) {
 		pricing.GBSeconds,
 		pricing.ScheduleInvocations, pricing.HTTPRequests, pricing.ObjectWrites, pricing.ObjectReads, pricing.LogBytes,
 		pricing.StoredGigabytes, pricing.BackupGigabytes, pricing.ObjectGigabytes, pricing.AlarmMetrics,
+		pricing.Dashboards,
 	}
 	if len(all) != len(l.Prices) {
 		t.Errorf("%d items in the list, %d items in the package", len(l.Prices), len(all))

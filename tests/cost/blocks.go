@@ -45,8 +45,9 @@ const (
 
 	BlockKilobyte = "KB of payload: input, result, output, event"
 
-	blockInline    = "inline activity, one after another"
-	blockRetention = "retention of an instance"
+	blockInline         = "inline activity, one after another"
+	blockInlineInstance = "instance, if all activities are inline"
+	blockRetention      = "retention of an instance"
 )
 
 // Durations of the timers of blocks, and the times after which the event of a client cancels them.
@@ -93,12 +94,16 @@ func basicBlocks() []Block {
 	return []Block{
 		{Name: BlockInstance, More: of(chainName, 1), Count: 1, Without: []string{BlockActivity}},
 		{
-			Name: "instance, if all activities are inline", More: of(inlineName, 1), Count: 1,
+			Name: blockInlineInstance, More: of(inlineName, 1), Count: 1,
 			Without: []string{blockInline},
 		},
 		{Name: BlockActivity, More: of(chainName, 1+many), Less: of(chainName, 1), Count: many},
 		{Name: blockInline, More: of(inlineName, 1+many), Less: of(inlineName, 1), Count: many},
-		fan(10, "10"), fan(100, "100"), fan(1000, "1,000"), //nolint:mnd // sizes
+		{
+			Name: "inline activity, 10 awaited together", More: of(inlineFanName, many), Count: many,
+			WithoutOnce: []string{blockInlineInstance},
+		},
+		fan(3, "3"), fan(10, "10"), fan(100, "100"), fan(1000, "1,000"), //nolint:mnd // sizes
 		{
 			Name: "activity in a fan-out of 10, of different durations", More: staggered, Count: staggeredCount,
 			WithoutOnce: []string{BlockInstance},

@@ -90,6 +90,7 @@ func OtherCosts(l *pricing.List) []OtherCost {
 			fmt.Sprintf("%d read units, %d SQS requests every 2 minutes", SweepReads, SweepRequests)),
 		exact("alarms, one work queue", "month", l.Of(pricing.AlarmMetrics, alarmMetrics),
 			fmt.Sprintf("%d metrics", alarmMetrics)),
+		exact("dashboard", "month", l.Of(pricing.Dashboards, 1), "one for a hub"),
 		exact("storage", "GB-month", l.Of(pricing.StoredGigabytes, 1)+l.Of(pricing.BackupGigabytes, 1),
 			"table, point-in-time recovery"),
 		{
@@ -108,7 +109,7 @@ func OtherCosts(l *pricing.List) []OtherCost {
 		{
 			What: "cancel polls of a worker", Per: "million s",
 			Least: l.Of(pricing.ReadUnits, million), Most: l.Of(pricing.ReadUnits, polls*million),
-			Because: fmt.Sprintf("1 to %.1f read units a second, per instance", polls),
+			Because: fmt.Sprintf("1 to %.1f read units a second, per orchestration instance", polls),
 		},
 		{
 			What: "Lambda's own log lines", Per: "million invocations",
@@ -130,9 +131,9 @@ const startSeconds = 0.03
 func WriteUnitPrices(w io.Writer, l *pricing.List) error {
 	m := func(i pricing.Item) string { return fmt.Sprintf("%.2f", l.Of(i, million)) }
 	exact := func(i pricing.Item) string { return strconv.FormatFloat(l.Of(i, million), 'f', -1, 64) }
-	_, err := fmt.Fprintf(w, "Unit prices of %s on %s, a million: DynamoDB write unit %s, read unit %s. "+
+	_, err := fmt.Fprintf(w, "Unit prices of %s on %s, per million: DynamoDB write unit %s, read unit %s. "+
 		"SQS request %s, FIFO %s. Lambda invocation %s, GB-second (arm64) %s. Schedule %s, HTTP API request %s. "+
-		"S3 write or copy %s, read %s. A GB: logs %.2f; a month of DynamoDB %.2f, backup %.2f, S3 %.3f.\n",
+		"S3 write or copy %s, read %s. Per GB: logs %.2f; a month of DynamoDB %.2f, backup %.2f, S3 %.3f.\n",
 		l.Region, l.AsOf, exact(pricing.WriteUnits), exact(pricing.ReadUnits),
 		m(pricing.StandardRequests), m(pricing.FIFORequests), m(pricing.Invocations), m(pricing.GBSeconds),
 		m(pricing.ScheduleInvocations), m(pricing.HTTPRequests), m(pricing.ObjectWrites), m(pricing.ObjectReads),
@@ -146,7 +147,7 @@ func WriteUnitPrices(w io.Writer, l *pricing.List) error {
 
 // WriteOtherCosts writes the rows as a table in Markdown.
 func WriteOtherCosts(w io.Writer, rows []OtherCost) error {
-	if _, err := fmt.Fprint(w, "| item | per | dollars | basis |\n| --- | --- | --: | --- |\n"); err != nil {
+	if _, err := fmt.Fprint(w, "| item | per | dollars | basis |\n|---|---|--:|---|\n"); err != nil {
 		return fmt.Errorf("cost: %w", err)
 	}
 	for _, r := range rows {

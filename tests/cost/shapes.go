@@ -56,7 +56,8 @@ const (
 	chainName = "Chain"
 	fanName   = "Fan"
 	// inlineName is the name of a chain of inline activities.
-	inlineName = "InlineChain"
+	inlineName    = "InlineChain"
+	inlineFanName = "InlineFan"
 )
 
 // Shapes returns the workloads in the order of docs/operate/scale.md.
@@ -100,6 +101,7 @@ func Registry() *perdure.Registry {
 	perdure.AddOrchestration(r, chainName, chain)
 	perdure.AddOrchestration(r, inlineName, inlineChain)
 	perdure.AddOrchestration(r, fanName, fan)
+	perdure.AddOrchestration(r, inlineFanName, inlineFan)
 	perdure.AddOrchestration(r, "Race", race)
 	perdure.AddOrchestration(r, "Sleep", rest)
 	perdure.AddOrchestration(r, "Family", family)
@@ -131,10 +133,16 @@ func inARow(ctx *perdure.OrchestrationContext, n int, options ...perdure.Activit
 	return v, nil
 }
 
-func fan(ctx *perdure.OrchestrationContext, n int) (int, error) {
+func fan(ctx *perdure.OrchestrationContext, n int) (int, error) { return together(ctx, n) }
+
+func inlineFan(ctx *perdure.OrchestrationContext, n int) (int, error) {
+	return together(ctx, n, perdure.Inline())
+}
+
+func together(ctx *perdure.OrchestrationContext, n int, options ...perdure.ActivityCallOption) (int, error) {
 	all := make([]perdure.Awaitable, n)
 	for i := range all {
-		all[i] = perdure.CallActivity(ctx, increment, i)
+		all[i] = perdure.CallActivity(ctx, increment, i, options...)
 	}
 	return n, perdure.WhenAll(ctx, all...)
 }

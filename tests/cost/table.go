@@ -49,25 +49,25 @@ const (
 )
 
 func writeTable(w io.Writer, first string, bills []Bill, columns []column) error {
-	header, line := []string{first}, []string{"---"}
+	header, line := []string{first}, "|---|"
 	for _, c := range columns {
-		header, line = append(header, c.title), append(line, "--:")
+		header, line = append(header, c.title), line+"--:|"
 	}
-	rows := [][]string{header, line}
+	rows := []string{tableRow(header), line}
 	for i := range bills {
 		row := []string{bills[i].Name}
 		for _, c := range columns {
 			row = append(row, c.value(&bills[i]))
 		}
-		rows = append(rows, row)
+		rows = append(rows, tableRow(row))
 	}
-	for _, row := range rows {
-		if _, err := fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | ")); err != nil {
-			return fmt.Errorf("cost: %w", err)
-		}
+	if _, err := io.WriteString(w, strings.Join(rows, "\n")+"\n"); err != nil {
+		return fmt.Errorf("cost: %w", err)
 	}
 	return nil
 }
+
+func tableRow(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }
 
 // ReadWorkloads returns the totals by name from a page with the table of WriteWorkloads.
 func ReadWorkloads(page string) (map[string]float64, error) { return readTable(page, workloads) }

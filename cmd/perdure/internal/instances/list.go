@@ -62,7 +62,7 @@ Statuses:
 	cmd.Flags().StringVar(&q.ParentID, "parent", "", "ID of the parent instance that waits for them")
 	cmd.Flags().StringVar(&after, "started-after", "", flagvalue.StartedAfterUsage)
 	cmd.Flags().StringVar(&before, "started-before", "", flagvalue.StartedBeforeUsage)
-	cmd.Flags().BoolVar(&count, "count", false, "number of matching instances only; reads all of them")
+	cmd.Flags().BoolVar(&count, "count", false, "print only the number of matches (reads every instance)")
 	flagvalue.AddPaging(cmd, &p, 50)
 	cli.CompleteFlag(cmd, "status", flagvalue.Statuses()...)
 	return cmd

@@ -38,8 +38,8 @@ instance. The hub finishes an interrupted purge within minutes. Repeat an interr
 	cmd.Long += jobfilter.Help("purges")
 	cmd.Example += `
   perdure purge --name fulfil --status Completed --older-than 30d --dry-run`
-	cmd.Flags().BoolVar(&force, "force", false, "termination of running instances before the purge")
-	cmd.Flags().BoolVar(&children, "with-children", false, "deletion of all descendants that have ended")
+	cmd.Flags().BoolVar(&force, "force", false, "terminate running instances first")
+	cmd.Flags().BoolVar(&children, "with-children", false, "also delete ended descendants")
 	jobfilter.Add(env, cmd, admin.OperationPurge, func(b *admin.JobRequest) { b.Force = force })
 	flagvalue.RequireID(cmd, "with-children", "; use --parent to select the children of an instance")
 	return cmd

@@ -193,7 +193,7 @@ resent it. --force includes them, and an event may then take effect twice.`
 	cmd.Example = `  perdure dead-letters redrive 5fea7756-0ea4-451a-a703-a558b933e274
   perdure dead-letters redrive --reason corrupt: --instance order-7`
 	cmd.Flags().BoolVar(&f.force, "force", false,
-		"inclusion of dead letters that are in the history or resent")
+		"also redrive dead letters that are in the history or were resent")
 	return cmd
 }
 

@@ -74,7 +74,7 @@ After a table restore (docs/operate/runbooks.md has the whole procedure):
   perdure reconcile --after-restore --lookback 17d
   perdure reconcile --instance order-7 --instance order-8`
 	cmd.Flags().BoolVar(&f.afterRestore, "after-restore", false,
-		"deletion of all messages and timer schedules first, for a restored table")
+		"delete all messages and timer schedules first, for a restored table")
 	cmd.Flags().StringVar(&f.lookback, "lookback", defaultLookback,
 		"maximum age of detached starts and events to resend, up to 28d")
 	cmd.Flags().IntVar(&f.how.Concurrency, "concurrency", defaultConcurrency,

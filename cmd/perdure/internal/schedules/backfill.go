@@ -22,7 +22,7 @@ func backfillCommand(env *cli.Env) *cobra.Command {
 		}
 		return printAccepted(env, id, cl.Schedules().Backfill(ctx, id, w.From, w.To))
 	}
-	cmd := env.ClientCommand("backfill SCHEDULE", "Run past times of a schedule", argSchedule, backfill)
+	cmd := env.ClientCommand("backfill SCHEDULE", "Start the runs of a past period", argSchedule, backfill)
 	cmd.Long = cmd.Short + `.
 
 Times that already have a run are skipped, so the command can be repeated. The runs execute one after
