@@ -90,7 +90,7 @@ func Dial(endpoint string, opts ...DialOption) (*Client, error) {
 		Now: api.Now, Sleep: api.Sleep, Calls: clientcall.NewRunner(nil, api.Interceptors),
 	}
 	r := remote.New(api, connection)
-	connection.TailReader = r
+	connection.TailReader = remote.NewTail(api)
 	return &Client{
 		hub: connection, ops: remote.Reader[Status, Pending]{Hub: r, Complete: completeStatus},
 		schedules: remote.Schedules[ScheduleStatus]{Hub: r}, querier: r,

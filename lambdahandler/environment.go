@@ -123,9 +123,6 @@ func (e *environment) metrics() dispatch.Metrics {
 // servesWebUI reports whether the API's function also serves the web UI.
 func (e *environment) servesWebUI() bool { return e.boolean("PERDURE_UI", "false") }
 
-// streamsResponses reports whether the function URL of the API streams responses.
-func (e *environment) streamsResponses() bool { return e.boolean("PERDURE_API_STREAM", "false") }
-
 // originGuard reads the comma-separated list of origins whose pages may make changes.
 func (e *environment) originGuard() *http.CrossOriginProtection {
 	guard := originguard.Protection()

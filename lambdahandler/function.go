@@ -225,7 +225,7 @@ func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	b := begin(false, true, opts)
 	page := b.env.servesWebUI()
 	a := access{b.env.originGuard(), b.env.allowedHosts()}
-	by, streams := b.env.authorization(), b.env.streamsResponses()
+	by, streams := b.env.authorization(), b.env.boolean("PERDURE_API_STREAM", "false")
 	p, err := b.open(ctx)
 	if err != nil {
 		return nil, err

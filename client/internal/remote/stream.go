@@ -33,13 +33,19 @@ func (h *Hub) CurrentExecution(ctx context.Context, instanceID string) (executio
 	return x.ExecutionID, err
 }
 
+// Tail reads new events of instances through an API. It is a client.TailReader.
+type Tail struct{ api *apiclient.Client }
+
+// NewTail returns the reader of new events of a hub behind an API.
+func NewTail(c *apiclient.Client) *Tail { return &Tail{c} }
+
 // ReadTail yields the events of an execution after a position with a long poll. It yields nothing if there are no
 // events until the end of the poll.
-func (h *Hub) ReadTail(
+func (t *Tail) ReadTail(
 	ctx context.Context, instanceID, executionID string, at *provider.Tail,
 ) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
-		resp, err := h.api.Do(ctx, apiclient.Call{
+		resp, err := t.api.Do(ctx, apiclient.Call{
 			Operation: opStream, Path: []string{instanceID}, InstanceID: instanceID, Accept: "text/event-stream",
 			Query: url.Values{
 				"wait":        {longestWait.String()},

@@ -46,7 +46,7 @@ func (s *server) deadLetters(ctx context.Context, c call[deadLetterArgs]) (*answ
 	n := fitting(docs, maxListBytes)
 	a := &answer{Summary: fmt.Sprintf("%d dead letters.", n)}
 	if !found.Complete || n < len(docs) {
-		a.Notice = "There may be more dead letters: count_dead_letters has the totals, and filters select others."
+		a.notify("There may be more dead letters: count_dead_letters has the totals, and filters select others.")
 	}
 	text := operations.DeadLetterTable(found.Items[:n])
 	return a, a.setData(text, struct {
@@ -67,7 +67,7 @@ func (s *server) countDeadLetters(ctx context.Context, _ call[noArgs]) (*answer,
 	var text strings.Builder
 	for _, c := range counts {
 		total += c.Visible + c.InFlight
-		fmt.Fprintf(&text, "%s: about %d, of which %d are hidden\n", c.Queue, c.Visible+c.InFlight, c.InFlight)
+		fmt.Fprintf(&text, "%s: about %d, including %d hidden\n", c.Queue, c.Visible+c.InFlight, c.InFlight)
 	}
 	a := &answer{Summary: fmt.Sprintf("About %d dead letters in %d queues.", total, len(counts))}
 	return a, a.setData(text.String(), struct{}{}, list{"queues", docs[:fitting(docs, maxListBytes)]})
