@@ -129,8 +129,6 @@ var instanceOperations = []Operation{
 	},
 }
 
-const ofEntity = "its instance has the page"
-
 // controlOperations are the operations that send something to an instance.
 var controlOperations = []Operation{
 	{
@@ -157,7 +155,7 @@ var controlOperations = []Operation{
 		ID: "entityState", Summary: "Get the state of an entity",
 		Method: http.MethodGet, Path: "/v1/entities/{entity}/{key}", Grant: "GrantRead",
 		Success: schemas{200: "EntityState"}, Errors: queryErrors,
-		Go: on("client.EntityState"), Command: on("state"), WebUI: none(ofEntity),
+		Go: on("client.EntityState"), Command: on("state"), WebUI: on("Read state"),
 	},
 	{
 		ID: "callEntity", Summary: "Call an operation",
@@ -165,7 +163,7 @@ var controlOperations = []Operation{
 		Request: "EntityCall", Success: schemas{200: "Updated", 202: "Updated"},
 		Errors: updateErrors(startErrors), Changes: true, Repeat: RepeatByKey,
 		Audit: Audit{Action: "update", Subject: SubjectInstance},
-		Go:    on("client.CallEntity"), Command: on("call"), WebUI: none(ofEntity),
+		Go:    on("client.CallEntity"), Command: on("call"), WebUI: none(ofApplication),
 	},
 	{
 		ID: "annotateInstance", Summary: "Add a note",

@@ -22,6 +22,7 @@ class Model {
     this.byID = new Map();
     this.waits = new Map();
     this.raised = new Map();
+    this.failed = [];
     this.instance = { id: 0, key: 'instance', kind: 'instance', name: '', start: 0, end: 0, state: 'open', segs: [] };
     this.rows.push(this.instance);
     this.last = 0;
@@ -71,6 +72,7 @@ class Model {
     row.state = row.cancel && state !== 'failed' ? 'cancelled' : state;
     row.endEvent = e;
     row.attempt = e.attempt || row.attempt;
+    if (row.state === 'failed') this.failed.push(row);
   }
 
   OrchestrationStarted(e) { Object.assign(this.instance, { name: e.name, start: e.at, event: e }); }
@@ -206,7 +208,7 @@ function pushTo(map, key, value) {
   if (list) list.push(value); else map.set(key, [value]);
 }
 
-// cancelSteps describes a cancellation: who requested it and why, when the worker observed it, and how the work ended. Each duration is relative
+// cancelSteps returns the steps of a cancellation: who requested it and why, when the worker observed it, and how the work ended. Each duration is relative
 // to the step before.
 const reasonTexts = {
   requested: 'requested', select_loser: 'lost a select', dropped_future: 'scope ended', timeout: 'timed out', parent_cancelled: 'parent cancelled', instance_deleted: 'instance purged',
@@ -232,7 +234,6 @@ function cancelSteps(c) {
   if (c.how) steps.push({ sign: '■', what: endTexts[c.how] || c.how, at: c.ended || 0, text: c.ended ? `+${span(c.ended - (c.seen || c.decided))}` : '' });
   return steps;
 }
-const cancelText = (c) => cancelSteps(c).map((s) => (s.text ? `${s.what} ${s.text}` : s.what)).join(' → ');
 
 // Scale maps time to pixels. A long period without events and running activities is collapsed to a narrow strip.
 class Scale {
