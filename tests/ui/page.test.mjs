@@ -561,6 +561,23 @@ test('numbers in payloads are shown unchanged', async () => {
   await close();
 });
 
+test('long texts and lists of a payload are collapsed until they are expanded', async () => {
+  const input = { text: 'x'.repeat(1000), list: Array.from({ length: 80 }, (_, i) => i) };
+  await fetch(`${server.base}/v1/orchestrations/ship`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ instanceId: 'long-values', input }) });
+  const { page, close } = await view('?instance=long-values&tab=data');
+  const pre = page.locator('#panel pre.json').first();
+  await pre.getByRole('button', { name: '… 30 more items' }).waitFor();
+  assert.ok(!(await pre.innerText()).includes('79'));
+  await pre.getByRole('button', { name: '… 30 more items' }).click();
+  await pre.getByRole('button', { name: /^… 70\d more characters$/ }).click();
+  assert.deepEqual(JSON.parse(await pre.innerText()), input);
+  await page.getByRole('tab', { name: 'Timeline' }).click();
+  const card = page.locator('.strip .value');
+  await card.getByRole('button', { name: 'Expand Input' }).click();
+  assert.equal(await card.getByRole('button', { name: 'Expand Input' }).getAttribute('aria-expanded'), 'true');
+  await close();
+});
+
 test('the header updates after a status change and keeps the focus', async () => {
   const { page, close } = await view('?instance=order-8');
   await page.locator('.timeline .said').first().waitFor();
@@ -730,7 +747,7 @@ test('a purge names the incarnation that is shown', async () => {
 test('invalid times and years with five digits are reported and not sent', async () => {
   const asked = [];
   const { page, wrong, close } = await view('');
-  page.on('request', (r) => { if (r.url().includes('started')) asked.push(r.url()); });
+  page.on('request', (r) => { if (/v1.*started/.test(r.url())) asked.push(r.url()); });
   for (const bad of ['startedAfter=yesterday', 'startedBefore=12345-01-01T00:00:00', 'q=started:2h', 'q=started:>2026-13-01']) {
     await page.goto(`${server.base}/ui?${bad}`);
     await page.locator('.search .wrong', { hasText: 'is not a time' }).waitFor();
@@ -742,10 +759,10 @@ test('invalid times and years with five digits are reported and not sent', async
 test('the hub overview links to what needs attention and computes on without dead letters', async () => {
   const { page, wrong, close } = await view('?hub');
   await page.getByRole('link', { name: /^Dead letters\s*1,23\d/ }).waitFor();
-  await page.getByRole('link', { name: /^Blocked\s*1/ }).waitFor();
+  await page.getByRole('link', { name: /^Blocked\s*1\s*code/ }).waitFor();
   assert.match(await page.locator('section', { hasText: 'Versions of unfinished' }).last().innerText(), /fulfil[^]*1\.2\.0/);
   await page.locator('section', { hasText: 'Blocked and paused' }).last().getByRole('link', { name: 'order-9' }).waitFor();
-  await page.getByText('No jobs.').waitFor();
+  await page.getByRole('heading', { name: 'Jobs of the last 7 days' }).waitFor();
   await page.getByRole('link', { name: /^Oldest work/ }).click();
   await page.waitForURL(/started/);
   assert.equal(queryIn(page), 'status:running started:>7d');
@@ -753,7 +770,7 @@ test('the hub overview links to what needs attention and computes on without dea
   await page.route(/\/v1\/dead-letters$/, (r) => r.fulfill(json(404, { code: 'no_dead_letters', detail: 'this API has no access to the dead letters of the hub' })));
   await page.goto(`${server.base}/ui?hub`);
   await page.getByRole('link', { name: /^Dead letters\s*—\s*this API has no access/ }).waitFor();
-  await page.getByRole('link', { name: /^Blocked\s*1/ }).waitFor();
+  await page.getByRole('link', { name: /^Blocked\s*1\s*code/ }).waitFor();
   await close();
 });
 
@@ -996,5 +1013,7 @@ test('restarting a finished instance opens the new instance', async () => {
   assert.deepEqual(request.postDataJSON(), {});
   await page.locator('h1', { hasText: 'charge-31.restart-' }).waitFor();
   assert.equal(await page.getByRole('button', { name: 'Restart …', exact: true }).count(), 0, 'the new instance has not ended');
+  await page.getByRole('tab', { name: /^Relationships/ }).click();
+  await page.locator('.tree', { hasText: 'was restarted as' }).getByRole('link', { name: 'charge-31', exact: true }).waitFor();
   await close();
 });

@@ -259,7 +259,7 @@ class Scale {
     this.idle = idle;
     this.busy = Math.max(0, this.to - this.from - idle);
     const least = Math.max(2000, this.busy * 0.2);
-    this.folds = folding ? gaps.filter(([a, b]) => b - a > least) : [];
+    this.folds = folding && this.busy > 0 ? gaps.filter(([a, b]) => b - a > least) : [];
     this.parts = [];
     let at = this.from;
     for (const [a, b] of this.folds) { if (a > at) this.parts.push({ a: at, b: a }); this.parts.push({ a, b, fold: true }); at = b; }

@@ -107,7 +107,7 @@ function listView(address) {
 
   const grid = new Grid({
     name: 'instances', label: 'Instances, newest first', columns: ['Status', 'Instance', 'Orchestration', 'Version', 'Started', 'Duration', 'Tags'],
-    height: () => (narrow.matches ? 64 : 36), empty: text ? ['No matching instances. ', h('a', { href: '?' }, 'Show all instances')] : 'No instances. Start one with perdure start or a client.',
+    height: () => (narrow.matches ? 64 : 36), empty: q.wrong ? 'Correct the search to see instances.' : text ? ['No matching instances. ', h('a', { href: '?' }, 'Show all instances')] : 'No instances. Start one with perdure start or a client.',
     pick: { name: (s) => s.instanceId, changed: () => drawActions() },
     open: (s) => go(query([['instance', s.instanceId]])), nearEnd: () => { if (!list.paused && !q.wrong) list.more(); },
     render(s, cells) {
@@ -132,12 +132,18 @@ function listView(address) {
 
   const list = new Pages({
     pairs: q.pairs, keep: q.keep, status: q.status,
-    show: () => { grid.set(list.items); tell(); }, tell: () => tell(),
+    show: () => { grid.set(list.items); dropPicked(); tell(); }, tell: () => tell(),
     well: () => setWell(true),
     fail: (err) => { setWell(false); wrong.replaceChildren(h('b', {}, 'Could not load instances'), h('span', {}, err.message)); },
     visible: () => [...grid.used.keys()].map((i) => list.items[i]),
     front: (n) => { if (n < 0) grid.view.scrollTop = 0; else if (grid.view.scrollTop > 0) grid.view.scrollTop += n * grid.height(); },
   });
+  // dropPicked unselects instances that have left the list.
+  const dropPicked = () => {
+    const gone = [...grid.picked.keys()].filter((key) => !list.known.has(key));
+    for (const key of gone) grid.picked.delete(key);
+    if (gone.length) grid.pickedChanged();
+  };
   const tell = () => {
     told.textContent = `${count(list.items.length)}${list.complete ? '' : ' or more'}${text ? ' matching' : ''} instance${list.items.length === 1 && list.complete ? '' : 's'}${list.reading && !list.complete ? ', loading more …' : ''}`;
     on.hidden = !list.paused || list.reading;
@@ -169,12 +175,12 @@ function listView(address) {
     }
     return sets;
   };
-  const counts = statusCounts({ rest: q.rest, chosen: q.wrong ? null : q.status, pairs: q.pairs.filter(([n]) => n !== 'status'), keep: q.keep, signal: list.stop.signal });
+  const counts = statusCounts({ rest: q.rest, chosen: q.wrong ? null : q.status, pairs: q.pairs.filter(([n]) => n !== 'status'), keep: q.keep, signal: list.stop.signal, idle: Boolean(q.wrong) });
   $('main').replaceChildren(h('h1', { class: 'sr' }, 'Instances'), counts.root, queryField(text, known, search), wrong, h('section', { id: 'jobs', class: 'card', hidden: true, 'aria-label': 'Jobs' }), grid.root,
     h('div', { class: 'bottom bar-row' }, told, on, h('button', { type: 'button', class: 'quiet', onclick: () => showJobs(true) }, 'Jobs'), h('span', { class: 'grow' }), actionBar));
 
   async function first() {
-    if (q.wrong) return undefined;
+    if (q.wrong) { grid.set([]); return undefined; }
     await list.more();
     counts.refresh(true);
     return well;

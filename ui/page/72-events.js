@@ -17,7 +17,7 @@ function eventsPanel(view, choose, saveJSON) {
       put(cells[3], row.task ? kindWords[row.task.kind] : e.kind);
       const failed = isFailure(row);
       cells[4].className = failed ? 'cell wrong' : 'cell';
-      const text = row.task ? `${row.task.name}  ${outcomeText(row.task)}` : eventSummary(e);
+      const text = row.task ? `${row.task.name} · ${outcomeText(row.task)}` : eventSummary(e);
       put(cells[4], text);
       if (cells[4].title !== text) cells[4].title = text;
       put(cells[5], (e.bytes ??= payloadFields.reduce((n, f) => n + bytesOf(e[f]), 0)) ? size(e.bytes) : '');
@@ -32,7 +32,8 @@ function eventsPanel(view, choose, saveJSON) {
     if (row.kind === 'detached') return `scheduled ${row.child}`;
     if (row.kind === 'told') return row.state === 'done' ? `delivered after ${took}` : 'sent';
     const attempts = row.attempt > 1 ? `, ${count(row.attempt)} attempts` : '';
-    return { done: `completed after ${took}${attempts}`, gone: 'never received', open: `pending for ${took}${attempts}` }[row.state] || row.state;
+    const ends = { timer: 'fired', wait: 'received' }[row.kind] || 'completed';
+    return { done: `${ends} after ${took}${attempts}`, gone: 'never received', open: `pending for ${took}${attempts}` }[row.state] || row.state;
   }
 
   // merged are the kinds that the compact view shows with the event that they belong to, or not at all.
@@ -137,7 +138,7 @@ function cancellationsPanel(view, choose) {
   const note = h('p', { class: 'muted' }, 'Select a cancellation for its times. Tasks that did not stop come first.');
   const bad = new Set(['leaked', 'worker_gone', 'timed_out', 'failed', 'refused']);
   const grid = new Grid({
-    name: 'cancels', label: 'Cancellations', columns: ['#', 'Task', 'What happened'], height: () => (narrow.matches ? 70 : 38), empty: 'No cancellations',
+    name: 'cancels', label: 'Cancellations', columns: ['#', 'Task', 'What happened'], height: () => (narrow.matches ? 88 : 38), empty: 'No cancellations',
     open: (row) => choose(row.c.target === 'instance' ? view.model.instance : view.model.byID.get(row.c.id) || row),
     render({ c, text }, cells) {
       put(cells[0], `#${c.id}`);

@@ -5,7 +5,7 @@ const instanceLink = (id, text) => h('a', { href: '?' + query([['instance', id]]
 // restartedFrom returns the instance whose restart created an instance, by its history or its ID, or an empty text.
 function restartedFrom(view) {
   const event = view.model.events.find((e) => e.kind === 'ExecutionRestarted');
-  return event?.instanceId || view.id.match(/^(.+)\.restart-\d{8}$/)?.[1] || '';
+  return event?.instanceId || view.id.match(/^(.+)\.restart-[0-9a-f]{8}$/)?.[1] || '';
 }
 
 const childRows = (view) => view.model.rows.filter((r) => r.child);

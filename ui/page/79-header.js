@@ -133,6 +133,8 @@ function valueCard(name, value) {
   const pre = root.querySelector('pre');
   const expand = h('button', { type: 'button', class: 'quiet', hidden: true, 'aria-label': `Expand ${name}`, 'aria-expanded': 'false', onclick: () => { const on = root.classList.toggle('open'); expand.textContent = on ? 'Collapse' : 'Expand'; expand.setAttribute('aria-expanded', on); } }, 'Expand');
   root.querySelector('.bar-row').append(expand);
-  if (pre) requestAnimationFrame(() => { expand.hidden = pre.scrollHeight <= pre.clientHeight + 2; });
+  const measure = () => { if (!root.classList.contains('open') && pre.clientHeight) expand.hidden = pre.scrollHeight <= pre.clientHeight + 2; };
+  if (pre && narrow.matches) expand.hidden = false; // collapsed to its title
+  else if (pre) new ResizeObserver(measure).observe(pre);
   return root;
 }

@@ -53,6 +53,7 @@ function instanceView(address) {
     drawTabs();
     drawPanel();
     header.strip.hidden = tab === 'data';
+    buttons[tabs.findIndex(([t]) => t === tab)].scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }
 
   function drawTabs() {
