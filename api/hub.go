@@ -39,7 +39,7 @@ const (
 	grantSchedule = "GrantSchedule"
 )
 
-var noSchedulePage = none("the page of its instance shows the schedule, and the command line changes it")
+var noSchedulePage = none("the command line changes the definitions of schedules")
 
 // scheduleOperations are the operations on schedules.
 var scheduleOperations = []Operation{
@@ -48,13 +48,13 @@ var scheduleOperations = []Operation{
 		Method: http.MethodGet, Path: "/v1/schedules", Grant: "GrantRead",
 		Query: []string{"limit", "cursor"}, Success: schemas{200: "Schedules"},
 		Go: on("client.Schedules.List", "client.Schedules.ListPage"), Command: on("schedule list"),
-		WebUI: noSchedulePage,
+		WebUI: on("Schedules"),
 	},
 	{
 		ID: "getSchedule", Summary: "Get a schedule",
 		Method: http.MethodGet, Path: schedulePath, Grant: "GrantRead",
 		Success: schemas{200: "ScheduleStatus"}, Errors: missingInstance,
-		Go: on("client.Schedules.Get"), Command: on("schedule show"), WebUI: noSchedulePage,
+		Go: on("client.Schedules.Get"), Command: on("schedule show"), WebUI: none("the list shows all fields"),
 	},
 	{
 		ID: "putSchedule", Summary: "Create or replace a schedule",
@@ -74,7 +74,7 @@ var scheduleOperations = []Operation{
 		Method: http.MethodPost, Path: schedulePath + "/run", Grant: grantSchedule,
 		Success: accepted, Errors: goneInstance,
 		Changes: true, Repeat: RepeatByKey, Audit: Audit{Action: "run schedule", Subject: SubjectInstance},
-		Go: on("client.Schedules.Trigger"), Command: on("schedule run"), WebUI: noSchedulePage,
+		Go: on("client.Schedules.Trigger"), Command: on("schedule run"), WebUI: on("Run now"),
 	},
 	{
 		ID: "backfillSchedule", Summary: "Start the runs of a past period",
@@ -89,14 +89,14 @@ var scheduleOperations = []Operation{
 		Method: http.MethodPost, Path: schedulePath + "/pause", Grant: grantSchedule,
 		Request: "Reason", Success: accepted, Errors: goneInstance,
 		Changes: true, Repeat: RepeatReplaces, Audit: Audit{Action: "pause", Subject: SubjectInstance},
-		Go: on("client.Schedules.Pause"), Command: on("schedule pause"), WebUI: noSchedulePage,
+		Go: on("client.Schedules.Pause"), Command: on("schedule pause"), WebUI: on("Pause schedule"),
 	},
 	{
 		ID: "resumeSchedule", Summary: "Resume a schedule",
 		Method: http.MethodPost, Path: schedulePath + "/resume", Grant: grantSchedule,
 		Request: "Reason", Success: accepted, Errors: goneInstance,
 		Changes: true, Repeat: RepeatNoEffect, Audit: Audit{Action: "resume", Subject: SubjectInstance},
-		Go: on("client.Schedules.Resume"), Command: on("schedule resume"), WebUI: noSchedulePage,
+		Go: on("client.Schedules.Resume"), Command: on("schedule resume"), WebUI: on("Resume schedule"),
 	},
 }
 

@@ -137,8 +137,6 @@ var instanceOperations = []Operation{
 	},
 }
 
-const ofEntity = "the page of the instance shows the entity"
-
 // controlOperations are the operations that send a message to an instance, run a handler or add a note.
 var controlOperations = []Operation{
 	{
@@ -165,7 +163,7 @@ var controlOperations = []Operation{
 		ID: "entityState", Summary: "Get the state of an entity",
 		Method: http.MethodGet, Path: "/v1/entities/{entity}/{key}", Grant: "GrantRead",
 		Success: schemas{200: "EntityState"}, Errors: queryErrors,
-		Go: on("client.EntityState"), Command: on("state"), WebUI: none(ofEntity),
+		Go: on("client.EntityState"), Command: on("state"), WebUI: on("Read state"),
 	},
 	{
 		ID: "callEntity", Summary: "Call an operation",
@@ -173,7 +171,7 @@ var controlOperations = []Operation{
 		Request: "EntityCall", Success: schemas{200: "Updated", 202: "Updated"},
 		Errors: updateErrors(startErrors), Changes: true, Repeat: RepeatByKey,
 		Audit: Audit{Action: "update", Subject: SubjectInstance},
-		Go:    on("client.CallEntity"), Command: on("call"), WebUI: none(ofEntity),
+		Go:    on("client.CallEntity"), Command: on("call"), WebUI: none(ofApplication),
 	},
 	{
 		ID: "annotateInstance", Summary: "Add a note",

@@ -67,17 +67,8 @@ func Handler() http.Handler {
 // mustRead joins the files to one document. Its Content-Security-Policy allows only the styles and code of the
 // document, and requests only to the same origin.
 func mustRead(from fs.FS) *document {
-	names, err := fs.Glob(from, "page/*.js")
-	if err != nil || len(names) == 0 {
-		panic(fmt.Sprintf("ui: no script files: %v", err))
-	}
-	code := []string{"'use strict';"}
-	for _, name := range names { // sorted by name: the names begin with numbers
-		code = append(code, read(from, name))
-	}
-
-	d := &document{styles: read(from, "page/page.css")}
-	d.script = "(() => {\n" + strings.Join(code, "\n") + "})();"
+	d := &document{styles: join(from, "page/*.css")}
+	d.script = "(() => {\n'use strict';\n" + join(from, "page/*.js") + "})();"
 	parts := strings.NewReplacer("/*styles*/", d.styles, "/*script*/", d.script)
 	d.body = []byte(parts.Replace(read(from, "page/page.html")))
 	d.policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src data:; "+
@@ -85,6 +76,19 @@ func mustRead(from fs.FS) *document {
 	sum := sha256.Sum256(d.body)
 	d.etag = `"` + hex.EncodeToString(sum[:8]) + `"`
 	return d
+}
+
+// join concatenates the files that match a pattern. Their names begin with numbers, which determine the order.
+func join(from fs.FS, pattern string) string {
+	names, err := fs.Glob(from, pattern)
+	if err != nil || len(names) == 0 {
+		panic(fmt.Sprintf("ui: no files %s: %v", pattern, err))
+	}
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = read(from, name)
+	}
+	return strings.Join(parts, "\n")
 }
 
 func read(from fs.FS, name string) string {

@@ -491,7 +491,8 @@ func scheduleCells() map[cell]check {
 			w.has(w.cli.mustRun("schedule", "list"), "weekly")
 		}),
 		{"schedules", "ui"}: started(scheduleScenario, func(w *world) {
-			// The web UI shows a schedule as an instance with its runs.
+			w.shows("schedules?limit=200", `"id":"nightly"`, "get(`schedules?${query(",
+				"listURL(['parent', s.instanceId])")
 			w.shows("instances?parent=schedule%3Anightly", `"instanceId":"`+firstRun+`"`, "['parent', view.id]")
 			w.shows("instances/~c2NoZWR1bGU6bmlnaHRseQ?pending=false", `"status":"Running"`, "return '~' + btoa(raw)")
 		}),
@@ -570,7 +571,7 @@ func versionCells() map[cell]check {
 			w.lacks(w.cli.mustRun("list", "--version", "0"), firstID+" ")
 		}),
 		{"versions", "ui"}: started(versionScenario, func(w *world) {
-			w.shows("instances?version=0&limit=200", `"instanceId":"other"`, "field('version', 'Version'")
+			w.shows("instances?version=0&limit=200", `"instanceId":"other"`, "version: 'version of the orchestration'")
 			w.lacks(w.get("instances?version=0&limit=200"), `"instanceId":"it"`)
 			w.shows("instances/"+firstID+"/history", `"change":"gifts"`, "${e.change}: version ${e.version}")
 		}),
@@ -605,7 +606,8 @@ func entityCells() map[cell]check {
 			w.has(w.cli.mustRun("state", "stock", "tea"), "7")
 		}),
 		{"entities", "ui"}: started(entityScenario, func(w *world) {
-			// The web UI shows a key as an instance.
+			w.shows("entities/stock/tea", `"state":`, "get(`entities/${idPath(entity)}/${idPath(key)}`",
+				"payload('State', state")
 			w.shows("instances?limit=200", `"instanceId":"@stock@tea"`, "get(`instances?${query(")
 			w.shows("instances/~QHN0b2NrQHRlYQ/history", `"kind":"UpdateCompleted"`, "return '~' + btoa(raw)")
 		}),

@@ -12,8 +12,16 @@ const view = (path, how) => open(browser, server.base, path, how);
 const views = {
   list: ['', '.instances .row a.id'], timeline: ['?instance=order-7', '.timeline .said.off'], events: ['?instance=order-7&tab=events', '.events .row'],
   pending: ['?instance=order-8&tab=pending', '.pending .row'], cancellations: ['?instance=order-7&tab=cancellations', '.cancels .row'], family: ['?instance=ship-order-7&tab=family', '.tree a'],
-  data: ['?instance=order-7&tab=data', 'pre.json'], blocked: ['?instance=order-9', '.sides'], paused: ['?instance=order-10', '#paused'], failed: ['?instance=charge-31', '.hero .note.bad'], letters: ['?dead', '.letters .row'],
+  data: ['?instance=order-7&tab=data', '#panel pre.json'], blocked: ['?instance=order-9', '.sides'], paused: ['?instance=order-10', '#paused'], failed: ['?instance=charge-31', '.hero .note.bad'], letters: ['?dead', '.letters .row'],
+  compact: ['?instance=order-7&tab=events&compact', '.events .row'], hub: ['?hub', '.columns table'], schedules: ['?schedules', '.schedules .row'], entities: ['?entities', '.entities .row'], wrong: ['?q=staus:failed', '.search .wrong'],
+  purged: ['?instance=nobody', '.note.bad'], executions: ['?instance=poller&tab=family', '.tree a'], paging: ['?q=status:terminated', '.instances .row'],
 };
+
+// more chooses an action of the menu for rare and destructive ones.
+async function more(page, name) {
+  await page.getByRole('button', { name: 'More actions' }).click();
+  await page.getByRole('button', { name, exact: true }).click();
+}
 
 // Every view works with a screen reader, in dark mode and on a phone.
 for (const [name, how] of Object.entries({ light: {}, dark: { dark: true }, phone: { width: 390, height: 844 } })) {
@@ -28,9 +36,26 @@ for (const [name, how] of Object.entries({ light: {}, dark: { dark: true }, phon
         await page.locator('.timeline .row').nth(4).click();
         await page.locator('aside.detail .steps').waitFor();
         assert.deepEqual(await violations(page), [], `details, ${name}`);
+        await page.getByRole('button', { name: 'More actions' }).click();
+        assert.deepEqual(await violations(page), [], `menu, ${name}`);
         await page.getByRole('button', { name: 'Terminate …' }).click();
         await page.getByRole('dialog').waitFor();
         assert.deepEqual(await violations(page), [], `dialog, ${name}`);
+      }
+      if (what === 'list') {
+        await page.getByRole('combobox').click();
+        await page.getByRole('option').first().waitFor();
+        assert.deepEqual(await violations(page), [], `suggestions, ${name}`);
+        await page.keyboard.press('Escape');
+        await page.locator('.instances .row input').first().check();
+        await page.getByText('1 selected').waitFor();
+        assert.deepEqual(await violations(page), [], `selection, ${name}`);
+      }
+      if (what === 'schedules' || what === 'entities') {
+        await page.locator('.grid .row').first().click();
+        await page.locator('aside.detail').waitFor();
+        if (what === 'entities') await page.locator('aside.detail pre.json').waitFor();
+        assert.deepEqual(await violations(page), [], `details of ${what}, ${name}`);
       }
       if (what === 'letters') {
         await page.locator('.letters .row').nth(2).click();
@@ -40,36 +65,135 @@ for (const [name, how] of Object.entries({ light: {}, dark: { dark: true }, phon
         await page.getByRole('button', { name: /^Redrive [\d,]+/ }).waitFor();
         assert.deepEqual(await violations(page), [], `dead letter dialog, ${name}`);
       }
-      assert.deepEqual(wrong, [], `${what}, ${name}`);
+      assert.deepEqual(wrong.filter((w) => what !== 'purged' || !w.includes('404')), [], `${what}, ${name}`);
       await close();
     }
   });
 }
 
-test('list filters are in the URL and survive reload and back navigation', async () => {
+const search = (page) => page.getByRole('combobox', { name: 'Search instances' });
+const queryIn = (page) => new URL(page.url()).searchParams.get('q');
+
+test('the query is in the URL and survives reload and back navigation', async () => {
   const { page, wrong, close } = await view('');
   await page.locator('.instances .row').first().waitFor();
-  await page.getByLabel('Orchestration', { exact: true }).fill('charge');
-  await page.getByLabel('Tags').fill('region=eu customer=6');
-  await page.getByLabel('Version').fill('1.1.0');
-  await page.getByRole('button', { name: 'Filter', exact: true }).click();
-  await page.waitForURL(/name=charge/);
-  const at = new URL(page.url()).searchParams;
-  assert.deepEqual([at.get('name'), at.getAll('tag'), at.get('version')], ['charge', ['region=eu', 'customer=6'], '1.1.0']);
+  await search(page).fill('name:charge tag:region=eu tag:customer=6 version:1.1.0');
+  await page.getByRole('button', { name: 'Search', exact: true }).click();
+  await page.waitForURL(/name/);
+  assert.equal(queryIn(page), 'name:charge tag:region=eu tag:customer=6 version:1.1.0');
   await page.getByText(/^\d+ matching instances?$/).waitFor();
   for (const row of await page.locator('.instances .row:visible').all()) {
-    assert.match(await row.locator('.cell').nth(2).innerText(), /^charge$/);
-    assert.match(await row.locator('.cell').nth(6).innerText(), /customer=6 region=eu/);
+    assert.match(await row.locator('.cell').nth(3).innerText(), /^charge$/);
+    assert.match(await row.locator('.cell').nth(7).innerText(), /customer=6 region=eu/);
   }
   await page.reload();
-  assert.equal(await page.getByLabel('Orchestration', { exact: true }).inputValue(), 'charge');
-  await page.getByLabel('Status').selectOption('Blocked');
-  await page.waitForURL(/status=Blocked/);
+  assert.equal(await search(page).inputValue(), 'name:charge tag:region=eu tag:customer=6 version:1.1.0');
+  await page.getByRole('link', { name: /^▲?\s*Blocked/ }).click();
+  await page.waitForURL(/status/);
+  assert.equal(queryIn(page), 'status:blocked name:charge tag:region=eu tag:customer=6 version:1.1.0', 'a count keeps the other terms');
   await page.goBack();
-  assert.equal(await page.getByLabel('Status').inputValue(), '');
+  assert.equal(await search(page).inputValue(), 'name:charge tag:region=eu tag:customer=6 version:1.1.0');
   await page.goBack();
   await page.getByText('200 or more instances').waitFor();
   assert.deepEqual(wrong, []);
+  await close();
+});
+
+test('the counts are bounded, and each one links to its instances', async () => {
+  const { page, close } = await view('');
+  const count = (name) => page.getByRole('navigation', { name: 'Instances by status' }).getByRole('link', { name });
+  await count('Completed 1,000+').waitFor();
+  await count('Blocked 1').waitFor();
+  await count('Cancelling 0').waitFor();
+  const failed = await count('Failed').innerText();
+  await count('Failed').click();
+  await page.waitForURL(/status/);
+  assert.equal(queryIn(page), 'status:failed');
+  assert.equal(await count('Failed').getAttribute('aria-current'), 'true');
+  await page.locator('.instances .row').first().focus();
+  await page.keyboard.press('End');
+  await page.getByText(`${failed.match(/[\d,]+$/)[0]} matching instances`).waitFor();
+  await close();
+});
+
+test('the search field completes terms with the keyboard and shows errors without a request', async () => {
+  const { page, close } = await view('');
+  await page.locator('.instances .row').first().waitFor();
+  const asked = [];
+  page.on('request', (r) => { if (/instances\?/.test(r.url())) asked.push(r.url()); });
+  await page.getByRole('button', { name: 'Live' }).click();
+  await search(page).press('s');
+  await page.getByRole('option', { name: /^status:/ }).waitFor();
+  await page.keyboard.press('ArrowDown');
+  assert.equal(await search(page).getAttribute('aria-activedescendant'), 'option-0');
+  await page.keyboard.press('Enter');
+  assert.equal(await search(page).inputValue(), 'status:');
+  await page.keyboard.type('pau');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Tab');
+  assert.equal(await search(page).inputValue(), 'status:paused ');
+  await page.keyboard.type('started:yesterday');
+  await page.keyboard.press('Enter');
+  await page.locator('.search .wrong', { hasText: '“yesterday” is not a time' }).waitFor();
+  assert.equal(new URL(page.url()).search, '');
+  await search(page).fill('status:paused started:<1d');
+  assert.equal(await page.locator('.search .wrong').innerText(), '');
+  await page.keyboard.press('Enter');
+  await page.getByText('1 matching instance').waitFor();
+  await search(page).fill('order-9');
+  await page.keyboard.press('Enter');
+  await page.locator('h1', { hasText: 'order-9' }).waitFor();
+  assert.ok(asked.every((url) => !url.includes('yesterday')));
+  await close();
+});
+
+test('a prefix selects loaded rows and disables actions on matching instances', async () => {
+  const { page, close } = await view('?q=name:ship* order-099*');
+  await page.locator('.instances .row').first().waitFor();
+  for (const row of await page.locator('.instances .row:visible').all()) assert.match(await row.innerText(), /order-099\d\d[^]*ship/);
+  assert.ok(await page.getByRole('button', { name: 'Cancel matching …' }).isDisabled());
+  await close();
+});
+
+test('rows show relative times with the exact time as title, and the phases', async () => {
+  const { page, close } = await view('?q=status:paused');
+  const row = page.locator('.instances .row').first();
+  await row.waitFor();
+  assert.match(await row.locator('.cell').nth(5).innerText(), /^[3-5]\d min ago$/);
+  assert.match(await row.locator('.cell').nth(5).getAttribute('title'), /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(.*Z\)$/);
+  assert.match(await row.locator('.cell').nth(6).getAttribute('title'), /^20 min.* running, \d\d min.* paused$/);
+  await close();
+});
+
+test('selected instances are counted before an action, and skipped ones are named', async () => {
+  const { page, close } = await view('');
+  await page.locator('.instances .row', { hasText: 'order-8' }).waitFor();
+  const sent = [];
+  await page.route(/\/(cancel|pause)$/, (r) => { sent.push([new URL(r.request().url()).pathname, r.request().postDataJSON()]); return r.fulfill(sent.length === 1 ? json(503, { detail: 'the hub is busy' }) : json(202, {})); });
+  await page.getByLabel('Select order-8', { exact: true }).check();
+  await page.getByLabel('Select charge-31').check();
+  await page.getByText('2 selected').waitFor();
+  await page.getByRole('button', { name: 'Cancel 2 …' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('1 instance to cancel, 1 skipped (ended)').waitFor();
+  assert.deepEqual(sent, []);
+  await dialog.getByLabel(/^Message/).fill('test');
+  await dialog.getByRole('button', { name: 'Cancel 1 instance' }).click();
+  await dialog.getByText('order-8: the hub is busy').waitFor();
+  await dialog.getByRole('button', { name: 'Cancel 1 instance' }).click();
+  await page.getByText('1 instance: cancellation requested').waitFor();
+  assert.deepEqual(sent, [['/v1/instances/order-8/cancel', { message: 'test' }], ['/v1/instances/order-8/cancel', { message: 'test' }]]);
+  assert.equal(await page.getByText('2 selected').count(), 0, 'the selection ends');
+
+  await page.locator('.instances .row').first().focus();
+  await page.keyboard.press(' ');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Shift+ ');
+  await page.getByText('3 selected').waitFor();
+  await page.getByRole('button', { name: 'Clear selection' }).click();
+  await page.getByLabel('Select all loaded rows').check();
+  await page.getByText(/^[2-9]\d\d selected/).waitFor();
   await close();
 });
 
@@ -86,7 +210,7 @@ test('scrolling through 10,000 instances loads them in pages and renders only vi
   await page.keyboard.press('End');
   await page.getByText(/^10,00\d instances$/).waitFor();
   assert.ok(await page.locator('.instances .row').count() < 120);
-  assert.match(await page.locator('.instances .row:focus').innerText(), /order-00000/);
+  assert.match(await page.locator('.instances .row:focus').innerText(), /schedule:sync/);
   await close();
 });
 
@@ -100,9 +224,9 @@ test('the list shows a new instance without a reload', async () => {
 });
 
 test('a bulk purge shows a preview, creates a job with the filter and lists the job', async () => {
-  const { page, close } = await view('?name=report&status=Completed&tag=region%3Dus');
+  const { page, close } = await view('?name=report&status=Completed&tag=region%3Dus'); // parameters of earlier releases
   await page.locator('.instances .row').first().waitFor();
-  await page.getByRole('button', { name: 'Purge matching …' }).click();
+  await more(page, 'Purge matching …');
   const dialog = page.getByRole('dialog');
   const button = dialog.getByRole('button', { name: /^Purge [\d,]+$/ });
   await button.waitFor();
@@ -121,11 +245,12 @@ test('instance actions ask for confirmation and send nothing before it', async (
   const act = (name) => page.getByRole('button', { name, exact: true }).click();
   await page.locator('.timeline .said').first().waitFor();
   for (const name of ['Cancel …', 'Terminate …', 'Purge …', 'Raise event …']) {
-    await act(name);
+    const inMenu = ['Terminate …', 'Purge …'].includes(name);
+    if (inMenu) await more(page, name); else await act(name);
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
-    assert.equal(await page.evaluate(() => document.activeElement.textContent), name, 'the focus returns');
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), inMenu ? 'More ▾' : name, 'the focus returns');
   }
   assert.deepEqual(sent, []);
   await act('Cancel …');
@@ -151,15 +276,52 @@ test('instance actions ask for confirmation and send nothing before it', async (
 test('the timeline and the Cancellations tab show the steps of a cancellation', async () => {
   const { page, close } = await view('?instance=order-7');
   const row = page.locator('.timeline .row', { hasText: 'quoteSlow' });
-  await row.locator('.said').filter({ hasText: 'stopped +1.5 s' }).waitFor();
-  assert.equal(await row.locator('.said').innerText(), 'Cancelled (lost a select) → observed +1.3 s → stopped +1.5 s');
+  await row.locator('.said').filter({ hasText: 'stopped 1.5 s later' }).waitFor();
+  assert.equal(await row.locator('.said').innerText(), 'Cancelled: lost a select; the worker saw it after 1.3 s and stopped 1.5 s later');
   assert.equal((await row.locator('.mark').allInnerTexts()).join(''), '◆◇■');
   assert.equal(await row.locator('.seg.unseen').count() + await row.locator('.seg.seen').count(), 2);
   const mail = page.locator('.timeline .row', { hasText: 'sendMail' });
-  assert.match(await mail.getAttribute('aria-label'), /cancelled, .*Cancelled by alice “the mail server hangs” → observed \+4.0 s → stopped \+5.0 s/);
+  assert.match(await mail.getAttribute('aria-label'), /cancelled, .*Cancelled by alice: “the mail server hangs”; the worker saw it after 4.0 s and stopped 5.0 s later/);
   await page.getByRole('tab', { name: /^Cancellations \(4\)/ }).click();
-  assert.match(await page.locator('.cancels .row', { hasText: 'quoteOther' }).innerText(), /Cancelled .*\(lost a select\).*observed \+1.0 s.*abandoned \(ignored its context\)/s);
+  assert.match(await page.locator('.cancels .row').first().innerText(), /quoteOther.*Cancelled: lost a select; the worker saw it after 1.0 s and did not stop, so it was abandoned 15 s later/s, 'tasks that did not stop come first');
+  await page.locator('.cancels .row', { hasText: 'sendMail' }).click();
+  assert.match(await page.locator('aside.detail .steps').innerText(), /Cancelled[^]*by alice “the mail server hangs”[^]*Observed[^]*\+4.0 s[^]*Stopped[^]*\+5.0 s/);
   await close();
+});
+
+test('labels of the timeline never cover a bar', async () => {
+  for (const how of [{}, { width: 390, height: 844 }]) {
+    const { page, close } = await view('?instance=order-7', how);
+    await page.locator('.timeline .said.off').first().waitFor();
+    const covered = await page.evaluate(() => {
+      const boxes = (row, what) => [...row.querySelectorAll(what)].map((el) => el.getBoundingClientRect());
+      return [...document.querySelectorAll('.timeline .row')].some((row) => boxes(row, '.said, .what').some((a) => boxes(row, '.seg, .mark').some((b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)));
+    });
+    assert.equal(covered, false);
+    await close();
+  }
+});
+
+test('the header says what the instance is doing, and shows problems, input and output', async () => {
+  const doing = async (id) => {
+    const { page, close } = await view(`?instance=${id}`);
+    await page.getByRole('tab', { name: /^Pending \(\d/ }).waitFor();
+    await page.locator('.strip, .hero .note').first().waitFor({ state: 'attached' });
+    const texts = [await page.locator('.now-doing').innerText(), (await page.locator('.problems').allInnerTexts()).join(), await page.locator('.strip').innerText()];
+    await close();
+    return texts;
+  };
+  const [waiting, problems] = await doing('order-8');
+  assert.match(waiting, /^Running for \d\d min.*, waiting for the next attempt of chargeCard in \d+ min; 4 retries of chargeCard, no worker runs printLabel \(queue printers\)\.$/);
+  assert.match(problems, /chargeCard #3 last error timeout: the bank did not answer in 10 s[^]*printLabel #4 waiting in queue printers/);
+  const [running, , values] = await doing('order-7');
+  assert.match(running, /^Running for 1 d 1 h, waiting for activity trackParcel and sub-orchestration ship\.$/);
+  assert.match(values, /Input[^]*"order": 7[^]*Custom status[^]*"stage": "shipping"/);
+  const [failed, failures] = await doing('charge-31');
+  assert.match(failed, /^Failed after 4\d s, .* ago: ActivityError: activity chargeCard failed/);
+  assert.match(failures, /chargeCard #3 failed after 4\d s and 3 attempts: DeclinedError: the card was declined/);
+  assert.match((await doing('order-10'))[0], /^Paused for \d\d min.* by alice/);
+  assert.match((await doing('order-9'))[0], /^Blocked for \d\d min.*: the code does not match the history\.$/);
 });
 
 test('the timeline separates waiting from running, collapses idle time and zooms with keys', async () => {
@@ -172,6 +334,7 @@ test('the timeline separates waiting from running, collapses idle time and zooms
   const folded = await width();
   await page.locator('.timeline .row').nth(3).focus();
   await page.keyboard.press('+');
+  for (let n = 0; n < 3; n++) await page.keyboard.press('ArrowLeft'); // the bar moves to the left while the instance runs
   assert.ok(await width() > folded * 1.3);
   await page.keyboard.press('0');
   assert.ok(Math.abs(await width() - folded) < 4);
@@ -184,7 +347,7 @@ test('pending activities show attempt, last error, next attempt and a queue with
   const { page, close } = await view('?instance=order-8&tab=pending');
   await page.locator('.pending .row').first().waitFor();
   const rows = await page.locator('.pending .row:visible').allInnerTexts();
-  assert.match(rows[0], /chargeCard[\s\S]*5[\s\S]*last error timeout: the bank did not answer in 10 s · next attempt in \d min/);
+  assert.match(rows[0], /chargeCard[\s\S]*5[\s\S]*last error timeout: the bank did not answer in 10 s · next attempt in \d+ min/);
   assert.match(rows[1], /printLabel[\s\S]*waiting in queue printers, no worker has ever reported/);
   await close();
 });
@@ -200,6 +363,11 @@ test('events are filtered by kind and text, and the download is a complete histo
   await page.getByLabel('Activities').check();
   await page.getByLabel('Search events').fill('sendmail');
   assert.equal(await rowcount(), '2');
+  await page.getByRole('button', { name: 'Compact' }).click();
+  assert.match(await page.locator('.events .row').first().innerText(), /activity[^]*sendMail[^]*Cancelled by alice/, 'a task has one row');
+  await page.getByLabel('Search events').fill('');
+  await page.getByLabel('Only failures').check();
+  assert.match(await page.locator('.events .empty').innerText(), /No matching events/);
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download JSON' }).click()]);
   const doc = JSON.parse(await readFile(await file.path(), 'utf8'));
   assert.deepEqual([doc.format, doc.instanceId, doc.executions[0].events.length, Object.keys(doc.executions[0].events[1]).join()], ['perdure.history/1', 'order-7', 22, 'id,kind,time,version,buildId']);
@@ -256,7 +424,10 @@ test('the Relationships tab shows the parents and loads the children', async () 
   await page.getByText('no children').waitFor();
   await page.getByRole('link', { name: 'List children' }).click();
   await page.locator('.instances a.id', { hasText: 'ship-order-7' }).waitFor();
-  assert.equal(new URL(page.url()).searchParams.get('parent'), 'order-7');
+  assert.equal(queryIn(page), 'parent:order-7');
+  await page.goto(`${server.base}/ui?instance=poller&tab=family`);
+  await page.locator('.tree').getByRole('link', { name: 'execution 1' }).click();
+  await page.waitForURL(/execution=/);
   await close();
 });
 
@@ -275,7 +446,7 @@ test('the list, the tabs and the details work with the keyboard', async () => {
   assert.match(await page.evaluate(() => document.activeElement.textContent), /^Events/);
   await page.locator('.events .row').first().waitFor();
   await page.keyboard.press('ArrowLeft');
-  for (let n = 0; n < 12 && !(await page.evaluate(() => document.activeElement.matches('.timeline .row'))); n++) await page.keyboard.press('Tab');
+  for (let n = 0; n < 20 && !(await page.evaluate(() => document.activeElement.matches('.timeline .row'))); n++) await page.keyboard.press('Tab');
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
   await page.locator('aside.detail', { hasText: 'chargeCard' }).waitFor();
@@ -330,13 +501,16 @@ test('a held Enter key confirms nothing, and a destructive dialog focuses its di
   await page.route(/\/(cancel|terminate)$/, (r) => r.fulfill(json(202, {})));
   await page.locator('.timeline .said').first().waitFor();
   for (const name of ['Cancel …', 'Terminate …']) {
+    if (name === 'Terminate …') await page.getByRole('button', { name: 'More actions' }).press('Enter');
     await page.getByRole('button', { name, exact: true }).focus();
     for (let i = 0; i < 5; i++) await page.keyboard.down('Enter'); // all but the first are repeats
     await page.keyboard.up('Enter');
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
   }
-  await page.getByRole('button', { name: 'Terminate …', exact: true }).press('Enter');
+  await page.getByRole('button', { name: 'More actions' }).press('Enter');
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Terminate …', 'the menu moves the focus to its first action');
+  await page.keyboard.press('Enter');
   assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Go back');
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
@@ -349,7 +523,7 @@ test('a dialog cannot be closed during its request, and a sign-in response is sh
   await page.locator('.timeline .said').first().waitFor();
   let answer;
   await page.route(/\/terminate$/, (r) => new Promise((done) => { answer = () => { r.fulfill({ status: 200, contentType: 'text/html', body: '<html>sign in</html>' }); done(); }; }));
-  await page.getByRole('button', { name: 'Terminate …', exact: true }).click();
+  await more(page, 'Terminate …');
   const [request] = await Promise.all([page.waitForRequest(/terminate$/), page.getByRole('button', { name: 'Terminate instance' }).click()]);
   assert.equal(request.method(), 'POST');
   const keep = page.getByRole('button', { name: 'Go back' });
@@ -384,7 +558,24 @@ test('an event is sent unchanged, and a repeated request has the same idempotenc
 test('numbers in payloads are shown unchanged', async () => {
   await fetch(`${server.base}/v1/orchestrations/ship`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"instanceId":"long-numbers","input":{"id":9007199254740993,"b":1.0}}' });
   const { page, close } = await view('?instance=long-numbers&tab=data');
-  assert.equal((await page.locator('pre.json').first().innerText()).replace(/\s+/g, ''), '{"id":9007199254740993,"b":1.0}');
+  assert.equal((await page.locator('#panel pre.json').first().innerText()).replace(/\s+/g, ''), '{"id":9007199254740993,"b":1.0}');
+  await close();
+});
+
+test('long texts and lists of a payload are collapsed until they are expanded', async () => {
+  const input = { text: 'x'.repeat(1000), list: Array.from({ length: 80 }, (_, i) => i) };
+  await fetch(`${server.base}/v1/orchestrations/ship`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ instanceId: 'long-values', input }) });
+  const { page, close } = await view('?instance=long-values&tab=data');
+  const pre = page.locator('#panel pre.json').first();
+  await pre.getByRole('button', { name: '… 30 more items' }).waitFor();
+  assert.ok(!(await pre.innerText()).includes('79'));
+  await pre.getByRole('button', { name: '… 30 more items' }).click();
+  await pre.getByRole('button', { name: /^… 70\d more characters$/ }).click();
+  assert.deepEqual(JSON.parse(await pre.innerText()), input);
+  await page.getByRole('tab', { name: 'Timeline' }).click();
+  const card = page.locator('.strip .value');
+  await card.getByRole('button', { name: 'Expand Input' }).click();
+  assert.equal(await card.getByRole('button', { name: 'Expand Input' }).getAttribute('aria-expanded'), 'true');
   await close();
 });
 
@@ -392,10 +583,11 @@ test('the header updates after a status change and keeps the focus', async () =>
   const { page, close } = await view('?instance=order-8');
   await page.locator('.timeline .said').first().waitFor();
   const was = await (await fetch(`${server.base}/v1/instances/order-8?pending=false`)).json();
-  await page.getByRole('button', { name: 'Purge …', exact: true }).focus();
+  await page.getByRole('button', { name: 'Query …', exact: true }).focus();
   await page.route(/order-8\?pending=false/, (r) => r.fulfill(json(200, { ...was, status: 'Cancelled', updatedAt: new Date().toISOString() })));
   await page.locator('.hero .chip.Cancelled').waitFor();
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Purge …');
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Query …');
+  await page.getByRole('button', { name: 'More actions' }).click();
   assert.equal(await page.getByRole('button', { name: 'Terminate …', exact: true }).count(), 0);
   await close();
 });
@@ -421,7 +613,7 @@ test('a search with few matches continues on request', async () => {
   const { page, close } = await view('');
   await page.locator('.instances .row').first().waitFor();
   let asked = 0;
-  await page.route(/\/v1\/instances\?.*tag=rare/, (r) => r.fulfill(json(200, { items: [], nextCursor: new URL(r.request().url()).searchParams.get('limit') === '100' ? undefined : `c${++asked}` })));
+  await page.route(/\/v1\/instances\?.*tag=rare/, (r) => r.fulfill(json(200, { items: [], nextCursor: new URL(r.request().url()).searchParams.get('limit') !== '200' ? undefined : `c${++asked}` })));
   await page.goto(`${server.base}/ui?tag=rare%3D1`);
   await page.getByRole('button', { name: 'Continue search' }).click();
   await page.getByRole('button', { name: 'Continue search' }).waitFor();
@@ -463,21 +655,27 @@ test('the list includes all instances when more than a page start between two re
   await close();
 });
 
-test('bulk actions are disabled while the list has an error, and tags with a space are quoted', async () => {
+test('bulk actions are disabled while the list has an error, and values with a space are quoted', async () => {
   const { page, close } = await view('?name=ship&name=charge');
-  await page.locator('.note.bad', { hasText: 'name is given more than once' }).waitFor();
-  for (const name of ['Cancel matching …', 'Terminate matching …', 'Purge matching …']) assert.ok(await page.getByRole('button', { name }).isDisabled(), name);
+  await page.locator('.search .wrong', { hasText: 'name is repeated' }).waitFor();
+  const disabled = async (why) => {
+    assert.ok(await page.getByRole('button', { name: 'Cancel matching …' }).isDisabled(), why);
+    await page.getByRole('button', { name: 'More actions' }).click();
+    for (const name of ['Terminate matching …', 'Purge matching …']) assert.ok(await page.getByRole('button', { name }).isDisabled(), `${name} ${why}`);
+    await page.keyboard.press('Escape');
+  };
+  await disabled('repeated');
   await page.goto(`${server.base}/ui?tag=team%3Dtwo+words&tag=region%3Deu`);
-  assert.equal(await page.getByLabel('Tags').inputValue(), '"team=two words" region=eu');
-  await page.getByLabel('Status').selectOption('Failed');
-  await page.waitForURL(/status=Failed/);
-  assert.deepEqual(new URL(page.url()).searchParams.getAll('tag'), ['team=two words', 'region=eu']);
-  await page.goto(`${server.base}/ui?name=ship`);
+  assert.equal(await search(page).inputValue(), 'tag:"team=two words" tag:region=eu');
+  await page.getByRole('link', { name: /^✕?\s*Failed/ }).click();
+  await page.waitForURL(/status/);
+  assert.equal(queryIn(page), 'status:failed tag:"team=two words" tag:region=eu');
+  await page.goto(`${server.base}/ui?q=name:ship`);
   await page.locator('.instances .row').first().waitFor();
-  assert.ok(await page.getByRole('button', { name: 'Cancel matching …' }).isEnabled());
+  await page.locator('.actions button:enabled', { hasText: 'Cancel matching …' }).waitFor();
   await page.route(/\/v1\/instances\?/, (r) => r.fulfill(json(429, { message: 'Too Many Requests' })));
   await page.locator('.note.bad', { hasText: 'The gateway returned 429: Too Many Requests' }).waitFor({ timeout: 15_000 });
-  assert.ok(await page.getByRole('button', { name: 'Cancel matching …' }).isDisabled(), 'bulk actions are disabled');
+  await disabled('the list cannot be loaded');
   await close();
 });
 
@@ -490,13 +688,13 @@ test('a job excludes instances that start after its preview, by the clock of the
     sent.push(r.request().postDataJSON());
     return r.fulfill(sent.at(-1).dryRun ? json(200, { matched: 2, sample: ['a', 'b'], complete: true, startedBefore: '2020-02-02T02:02:02Z' }) : json(202, { jobId: 'j-1' }));
   });
-  await page.getByRole('button', { name: 'Terminate matching …' }).click();
+  await more(page, 'Terminate matching …');
   await page.getByRole('button', { name: 'Terminate 2' }).click();
   await page.getByText('Job j-1 starts').waitFor();
   assert.deepEqual(sent, [{ operation: 'terminate', filter: { name: 'ship' }, dryRun: true }, { operation: 'terminate', filter: { name: 'ship', startedBefore: '2020-02-02T02:02:02Z' } }]);
   await page.goto(`${server.base}/ui`);
   await page.locator('.instances .row').first().waitFor();
-  await page.getByRole('button', { name: 'Terminate all …' }).click();
+  await more(page, 'Terminate all …');
   await page.getByRole('button', { name: 'Terminate 2' }).waitFor();
   assert.deepEqual(sent.at(-1), { operation: 'terminate', all: true, dryRun: true });
   await close();
@@ -511,7 +709,7 @@ test('stopping a job asks for confirmation, and back navigation closes a dialog'
     if (r.request().method() === 'POST') { stopped++; return r.fulfill(json(200, {})); }
     return r.fulfill(json(200, { items: [{ jobId: 'j-1', operation: 'purge', state: 'Running', createdAt: at, updatedAt: at, matched: 9, done: 4, skipped: 0, failed: 0, errors: [] }] }));
   });
-  await page.getByRole('button', { name: 'Jobs' }).click();
+  await page.getByRole('button', { name: 'Jobs', exact: true }).click();
   const stop = page.getByRole('button', { name: 'Stop job j-1' });
   await stop.click();
   await page.getByText('4 of 9 instances are done').waitFor();
@@ -525,7 +723,7 @@ test('stopping a job asks for confirmation, and back navigation closes a dialog'
   await page.goto(`${server.base}/ui?name=charge`);
   await page.getByRole('link', { name: 'charge-31', exact: true }).click();
   await page.locator('.timeline .row').nth(1).waitFor();
-  await page.getByRole('button', { name: 'Purge …', exact: true }).click();
+  await more(page, 'Purge …');
   await page.getByRole('dialog').waitFor();
   await page.goBack();
   await page.locator('.instances .row').first().waitFor();
@@ -539,7 +737,7 @@ test('a purge names the incarnation that is shown', async () => {
   const seen = await (await fetch(`${server.base}/v1/instances/charge-31?pending=false`)).json();
   let asked;
   await page.route(/\/v1\/instances\/charge-31\?createdAt/, (r) => { asked = r.request(); return r.fulfill(json(404, { detail: 'there is no instance of this id', code: 'instance_not_found' })); });
-  await page.getByRole('button', { name: 'Purge …', exact: true }).click();
+  await more(page, 'Purge …');
   await page.getByRole('button', { name: 'Purge instance' }).click();
   await page.locator('dialog .wrong', { hasText: 'there is no instance of this id' }).waitFor();
   assert.equal(asked.method(), 'DELETE');
@@ -548,19 +746,70 @@ test('a purge names the incarnation that is shown', async () => {
 });
 
 test('invalid times and years with five digits are reported and not sent', async () => {
-  const { page, wrong, close } = await view('?startedAfter=yesterday');
-  await page.locator('.note.bad', { hasText: 'startedAfter must be an RFC 3339 time' }).waitFor();
-  assert.deepEqual(wrong.filter((w) => !w.includes('400')), []);
-  await page.goto(`${server.base}/ui`);
-  await page.locator('.instances .row').first().waitFor();
-  await page.getByLabel('Started before').evaluate((el) => { el.value = '12345-01-01T00:00:00'; });
   const asked = [];
-  page.on('request', (r) => { if (r.url().includes('startedBefore')) asked.push(r.url()); });
-  await page.getByRole('button', { name: 'Filter', exact: true }).click();
-  await page.getByLabel('Status').selectOption('Failed');
-  assert.equal(new URL(page.url()).search, '');
-  assert.ok(await page.getByLabel('Started before').evaluate((el) => el.validity.rangeOverflow));
-  assert.deepEqual(asked, []);
+  const { page, wrong, close } = await view('');
+  page.on('request', (r) => { if (/v1.*started/.test(r.url())) asked.push(r.url()); });
+  for (const bad of ['startedAfter=yesterday', 'startedBefore=12345-01-01T00:00:00', 'q=started:2h', 'q=started:>2026-13-01']) {
+    await page.goto(`${server.base}/ui?${bad}`);
+    await page.locator('.search .wrong', { hasText: 'is not a time' }).waitFor();
+  }
+  assert.deepEqual([asked, wrong], [[], []]);
+  await close();
+});
+
+test('the hub overview links to what needs attention and computes on without dead letters', async () => {
+  const { page, wrong, close } = await view('?hub');
+  await page.getByRole('link', { name: /^Dead letters\s*1,23\d/ }).waitFor();
+  await page.getByRole('link', { name: /^Blocked\s*1\s*code/ }).waitFor();
+  assert.match(await page.locator('section', { hasText: 'Versions of unfinished' }).last().innerText(), /fulfil[^]*1\.2\.0/);
+  await page.locator('section', { hasText: 'Blocked and paused' }).last().getByRole('link', { name: 'order-9' }).waitFor();
+  await page.getByRole('heading', { name: 'Jobs of the last 7 days' }).waitFor();
+  await page.getByRole('link', { name: /^Oldest work/ }).click();
+  await page.waitForURL(/started/);
+  assert.equal(queryIn(page), 'status:running started:>7d');
+  assert.deepEqual(wrong, []);
+  await page.route(/\/v1\/dead-letters$/, (r) => r.fulfill(json(404, { code: 'no_dead_letters', detail: 'this API has no access to the dead letters of the hub' })));
+  await page.goto(`${server.base}/ui?hub`);
+  await page.getByRole('link', { name: /^Dead letters\s*—\s*this API has no access/ }).waitFor();
+  await page.getByRole('link', { name: /^Blocked\s*1\s*code/ }).waitFor();
+  await close();
+});
+
+test('schedules show their runs, and pausing one asks for confirmation', async () => {
+  const { page, close } = await view('?schedules');
+  await page.getByText('2 schedules').waitFor();
+  assert.match(await page.locator('.schedules .row', { hasText: 'sync' }).innerText(), /Paused[^]*rate\(5 minutes\)[^]*Failed/);
+  await page.locator('.schedules .row', { hasText: 'nightly' }).click();
+  const sent = [];
+  await page.route(/schedules\/nightly\//, (r) => { sent.push([new URL(r.request().url()).pathname, r.request().postDataJSON()]); return r.fulfill(json(202, {})); });
+  await page.getByRole('button', { name: 'Pause schedule …' }).click();
+  assert.deepEqual(sent, []);
+  await page.getByLabel(/^Message/).fill('migration');
+  await page.getByRole('button', { name: 'Pause schedule', exact: true }).click();
+  await page.getByText('Pause requested').waitFor();
+  await page.getByRole('button', { name: 'Run now …' }).click();
+  await page.getByRole('button', { name: 'Start run' }).click();
+  await page.getByText('Run requested').waitFor();
+  assert.deepEqual(sent, [['/v1/schedules/nightly/pause', { message: 'migration' }], ['/v1/schedules/nightly/run', null]]);
+  await page.getByRole('link', { name: 'All runs' }).click();
+  await page.waitForURL(/parent/);
+  assert.equal(queryIn(page), 'parent:schedule:nightly');
+  await close();
+});
+
+test('entities show their state and open as instances', async () => {
+  const { page, close } = await view('?entities');
+  await page.locator('.entities .row', { hasText: 'tea' }).waitFor();
+  await page.locator('.entities .row', { hasText: 'tea' }).click();
+  await page.locator('aside.detail pre.json', { hasText: '"Available": 12' }).waitFor();
+  await page.getByLabel('Entity', { exact: true }).fill('stock');
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.getByText('2 keys').waitFor();
+  await page.getByLabel('Key (to open one)').fill('tea');
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.locator('h1', { hasText: '@stock@tea' }).waitFor();
+  await page.getByRole('button', { name: 'Read state' }).click();
+  await page.locator('.strip pre.json', { hasText: '"Available": 12' }).waitFor();
   await close();
 });
 
@@ -572,7 +821,7 @@ const orders = (page) => {
 
 test('dead letters show queue, next step and body', async () => {
   const { page, wrong, close } = await view('?instance=order-7');
-  await page.getByRole('link', { name: 'Dead letters' }).click();
+  await page.getByRole('link', { name: 'Dead letters of this instance' }).click();
   await page.getByText('30 loaded, about 1,233 in all queues').waitFor();
   assert.equal(await page.getByLabel('Instance', { exact: true }).inputValue(), 'order-7', 'the link filters by the instance');
   await page.locator('.letters .row').first().focus();
@@ -666,7 +915,7 @@ test('a redrive that fails midway shows its progress and continues on request', 
 test('an API without access to dead letters shows its error', async () => {
   const { page, close } = await view('');
   await page.route(/\/v1\/dead-letters$/, (r) => r.fulfill(json(404, { code: 'no_dead_letters', detail: 'this API has no access to the dead letters of the hub' })));
-  await page.getByRole('link', { name: 'Dead letters' }).click();
+  await page.getByRole('link', { name: 'Dead letters', exact: true }).click();
   await page.getByText('this API has no access to the dead letters').waitFor();
   assert.ok(await page.getByRole('button', { name: 'Redrive all …' }).isDisabled());
   await close();
@@ -765,5 +1014,7 @@ test('restarting a finished instance opens the new instance', async () => {
   assert.deepEqual(request.postDataJSON(), {});
   await page.locator('h1', { hasText: 'charge-31.restart-' }).waitFor();
   assert.equal(await page.getByRole('button', { name: 'Restart …', exact: true }).count(), 0, 'the new instance has not ended');
+  await page.getByRole('tab', { name: /^Relationships/ }).click();
+  await page.locator('.tree', { hasText: 'was restarted as' }).getByRole('link', { name: 'charge-31', exact: true }).waitFor();
   await close();
 });

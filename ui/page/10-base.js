@@ -35,6 +35,30 @@ function when(t) {
   return t ? h('time', { datetime: new Date(t).toISOString(), title: new Date(t).toISOString() }, moment(t)) : '—';
 }
 
+const exact = (t) => `${moment(t)} (${new Date(t).toISOString()})`;
+
+// ago formats a time relative to now in one unit, such as 3 h ago or in 4 min.
+function ago(t, now = Date.now()) {
+  const ms = now - Date.parse(t);
+  if (Math.abs(ms) < 5000) return 'now';
+  const text = span(Math.abs(ms)).replace(/ (min|h|d) .*/, ' $1');
+  return ms < 0 ? `in ${text}` : `${text} ago`;
+}
+
+// relative shows a time relative to now, with the exact time as tooltip.
+const relative = (t) => (t ? h('time', { datetime: new Date(t).toISOString(), title: exact(t) }, ago(t)) : '—');
+
+// dayTime formats a time for a sentence: in 4 min, today 17:00, tomorrow 09:00, or the date.
+function dayTime(t, now = Date.now()) {
+  const at = new Date(t);
+  if (Math.abs(at - now) < 3_600_000) return ago(at.toISOString(), now);
+  const midnight = (d) => new Date(d.getFullYear(), d.getMonth(), d.getDate()).getTime();
+  const days = Math.round((midnight(at) - midnight(new Date(now))) / 86_400_000);
+  const hour = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  const day = { '-1': 'yesterday', 0: 'today', 1: 'tomorrow' }[days];
+  return day ? `${day} ${hour}` : `${moment(t).slice(0, 10)} ${hour}`;
+}
+
 // span formats a duration in at most two units.
 function span(ms) {
   if (!isFinite(ms)) return '—';
@@ -75,27 +99,48 @@ function toast(text) {
   setTimeout(() => el.remove(), 6000);
 }
 
-// jsonView shows an indented, highlighted document. It truncates documents that would slow down a browser.
+// jsonView shows an indented, highlighted document. Long texts and long lists are collapsed until the user expands them. It truncates documents that would
+// slow down a browser.
 const mostShown = 200_000;
+const mostHighlighted = 40_000; // highlighting needs one element per value
+const mostText = 300;
+const mostItems = 50;
 function jsonView(value, label) {
-  const text = JSON.stringify(value, null, 2);
   const pre = h('pre', { class: 'json', tabindex: '0', role: 'group', 'aria-label': label || 'JSON' });
-  const shown = text.length > mostShown ? text.slice(0, mostShown) : text;
-  const token = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
-  let at = 0;
-  if (shown.length > 40_000) pre.append(shown); // highlighting needs one element per token
-  else {
-    for (const m of shown.matchAll(token)) {
-      pre.append(shown.slice(at, m.index));
-      const kind = m[1] ? (m[2] ? 'j-k' : 'j-s') : /^[tfn]/.test(m[0]) ? 'j-w' : 'j-n';
-      pre.append(h('span', { class: kind }, m[1] || m[0]));
-      if (m[2]) pre.append(m[2]);
-      at = m.index + m[0].length;
-    }
-    pre.append(shown.slice(at));
-  }
-  if (shown !== text) pre.append(`\n… ${size(text.length - shown.length)} not shown. Copy the document to see all of it.`);
+  const text = JSON.stringify(value, null, 2);
+  if (text === undefined || text.length > mostHighlighted) {
+    const shown = (text || '').slice(0, mostShown);
+    pre.append(shown);
+    if (shown !== text) pre.append(`\n… ${size((text || '').length - shown.length)} not shown. Copy the document to see all of it.`);
+  } else pre.append(...jsonParts(value, ''));
   return pre;
+}
+
+// rest is a button that replaces itself with the parts that it hides.
+function rest(label, parts) {
+  const button = h('button', { type: 'button', class: 'rest', onclick: () => button.replaceWith(...parts()) }, label);
+  return button;
+}
+
+// jsonParts returns the nodes of a value. indent is the indentation of its closing bracket.
+function jsonParts(value, indent) {
+  if (typeof value === 'string') {
+    const token = (s) => h('span', { class: 'j-s' }, s);
+    const text = JSON.stringify(value);
+    if (text.length <= mostText) return [token(text)];
+    return [token(text.slice(0, mostText)), rest(`… ${count(text.length - mostText)} more characters`, () => [token(text.slice(mostText))])];
+  }
+  const raw = JSON.isRawJSON?.(value);
+  if (value === null || typeof value !== 'object' || raw) return [h('span', { class: typeof value === 'number' || raw ? 'j-n' : 'j-w' }, JSON.stringify(value))];
+  const list = Array.isArray(value);
+  const entries = list ? value.map((v) => [null, v]) : Object.entries(value);
+  if (!entries.length) return [list ? '[]' : '{}'];
+  const inner = `${indent}  `;
+  const render = (from, to) => entries.slice(from, to).flatMap(([k, v], i) => [
+    `${from + i ? ',' : ''}\n${inner}`, ...(k === null ? [] : [h('span', { class: 'j-k' }, JSON.stringify(k)), ': ']), ...jsonParts(v, inner),
+  ]);
+  const hidden = entries.length - mostItems;
+  return [list ? '[' : '{', ...render(0, mostItems), hidden > 0 ? rest(`\n${inner}… ${count(hidden)} more items`, () => render(mostItems)) : '', `\n${indent}${list ? ']' : '}'}`];
 }
 
 // sealedOf describes a payload that is encoded or in the payload store. It returns null for any other value.
@@ -106,11 +151,11 @@ function sealedOf(v) {
 }
 
 // payload shows a document with its title, its size and a copy button.
-function payload(title, value) {
+function payload(title, value, heading = 'h3') {
   const sealed = sealedOf(value);
-  if (sealed) return h('div', { class: 'payload' }, h('div', { class: 'bar-row' }, h('h3', {}, title), h('span', { class: 'muted' }, sealed)));
+  if (sealed) return h('div', { class: 'payload' }, h('div', { class: 'bar-row' }, h(heading, {}, title), h('span', { class: 'muted' }, sealed)));
   return h('div', { class: 'payload' },
-    h('div', { class: 'bar-row' }, h('h3', {}, title), h('span', { class: 'muted' }, size(bytesOf(value))), h('span', { class: 'grow' }),
+    h('div', { class: 'bar-row' }, h(heading, {}, title), h('span', { class: 'muted' }, size(bytesOf(value))), h('span', { class: 'grow' }),
       h('button', { type: 'button', class: 'quiet', onclick: () => copy(JSON.stringify(value, null, 2)), 'aria-label': `Copy ${title}` }, 'Copy')),
     jsonView(value, title));
 }
@@ -132,3 +177,28 @@ function failureLines(f) {
   for (; f; f = f.cause) lines.push(`${f.type}${f.reason ? ` (${f.reason})` : ''}${f.message ? `: ${f.message}` : ''}`);
   return lines;
 }
+
+// menu is a button that opens a list of buttons. Escape, a click elsewhere and a chosen button close it. The button has the focus then, so that a
+// dialog returns the focus to it.
+function menu(label, buttons, props = {}) {
+  const list = h('div', { class: 'menu-list', hidden: true }, buttons);
+  const button = h('button', { type: 'button', 'aria-expanded': 'false', ...props }, label, h('span', { 'aria-hidden': 'true' }, ' ▾'));
+  const root = h('div', { class: 'menu' }, button, list);
+  const set = (open) => { list.hidden = !open; button.setAttribute('aria-expanded', open); };
+  button.addEventListener('click', () => { set(list.hidden); if (!list.hidden) list.querySelector('button:not(:disabled), a')?.focus(); });
+  list.addEventListener('click', () => { set(false); button.focus(); }, true);
+  root.addEventListener('keydown', (e) => {
+    if (list.hidden) return;
+    const items = [...list.querySelectorAll('button:not(:disabled), a')];
+    const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+    if (e.key === 'Escape') { set(false); button.focus(); } else if (step) items[(items.indexOf(document.activeElement) + step + items.length) % items.length]?.focus();
+    else return;
+    e.preventDefault();
+    e.stopPropagation();
+  });
+  root.addEventListener('focusout', (e) => { if (e.relatedTarget && !root.contains(e.relatedTarget)) set(false); });
+  return root;
+}
+document.addEventListener('click', (e) => {
+  for (const button of document.querySelectorAll('.menu > button[aria-expanded=true]')) if (!button.parentNode.contains(e.target)) button.click();
+});

@@ -22,6 +22,7 @@ class Model {
     this.byID = new Map();
     this.waits = new Map();
     this.raised = new Map();
+    this.failed = [];
     this.instance = { id: 0, key: 'instance', kind: 'instance', name: '', start: 0, end: 0, state: 'open', segs: [] };
     this.rows.push(this.instance);
     this.last = 0;
@@ -36,7 +37,7 @@ class Model {
     if (e.kind.startsWith('Orchestration') && e.kind !== 'OrchestrationStarted') this.ended(e);
   }
 
-  // parked settles the rows whose outcome arrived while the instance was blocked or paused.
+  // parked settles the rows whose outcome was received while the instance is blocked or paused.
   parked(e) {
     if (!this.pausedSince) this.blockedSince ??= e.at;
     for (const input of e.inputs || []) {
@@ -71,6 +72,7 @@ class Model {
     row.state = row.cancel && state !== 'failed' ? 'cancelled' : state;
     row.endEvent = e;
     row.attempt = e.attempt || row.attempt;
+    if (row.state === 'failed') this.failed.push(row);
   }
 
   OrchestrationStarted(e) { Object.assign(this.instance, { name: e.name, start: e.at, event: e }); }
@@ -155,8 +157,7 @@ class Model {
     for (const list of this.waits.values()) for (const row of list) { row.end = e.at; row.state = 'gone'; }
   }
 
-  // told adds the data of the cancellations that only the API has, such as the observation by the worker and the end of
-  // the work.
+  // told adds the data that only the API has: when the worker observed a cancellation, and how the work ended.
   told(items) {
     for (const c of items) {
       const row = c.target === 'instance' ? this.instance : this.byID.get(c.id);
@@ -207,8 +208,8 @@ function pushTo(map, key, value) {
   if (list) list.push(value); else map.set(key, [value]);
 }
 
-// cancelSteps describes the steps of a cancellation: the request with its requester and reason, the observation by the
-// worker, and the end of the work. Each duration starts at the previous step.
+// cancelSteps returns the steps of a cancellation: the request with its requester and reason, the observation by the worker, and the end of the work. Each duration starts
+// at the previous step.
 const reasonTexts = {
   requested: 'requested', select_loser: 'lost a select', dropped_future: 'scope ended', timeout: 'timed out', parent_cancelled: 'parent cancelled', instance_deleted: 'instance purged',
 };
@@ -233,9 +234,8 @@ function cancelSteps(c) {
   if (c.how) steps.push({ sign: '■', what: endTexts[c.how] || c.how, at: c.ended || 0, text: c.ended ? `+${span(c.ended - (c.seen || c.decided))}` : '' });
   return steps;
 }
-const cancelText = (c) => cancelSteps(c).map((s) => (s.text ? `${s.what} ${s.text}` : s.what)).join(' → ');
 
-// Scale maps time to pixels. It collapses long periods without events and running activities to narrow strips.
+// Scale maps time to pixels. A long period without events and running activities is collapsed to a narrow strip.
 class Scale {
   constructor(model, now, folding) {
     const spans = [];
@@ -259,7 +259,7 @@ class Scale {
     this.idle = idle;
     this.busy = Math.max(0, this.to - this.from - idle);
     const least = Math.max(2000, this.busy * 0.2);
-    this.folds = folding ? gaps.filter(([a, b]) => b - a > least) : [];
+    this.folds = folding && this.busy > 0 ? gaps.filter(([a, b]) => b - a > least) : [];
     this.parts = [];
     let at = this.from;
     for (const [a, b] of this.folds) { if (a > at) this.parts.push({ a: at, b: a }); this.parts.push({ a, b, fold: true }); at = b; }

@@ -1,183 +1,196 @@
-// The list of instances. Its filters are in the URL, so that a view can be bookmarked and shared.
+// The list of instances. Its query is in the URL, so that a view can be bookmarked and shared.
 
-// tagsText joins tags in one line and quotes those with a space. tagsOf parses such a line.
-const tagsText = (tags) => tags.map((t) => (/[\s"]/.test(t) || t === '' ? JSON.stringify(t) : t)).join(' ');
-const tagsOf = (text) => [...text.matchAll(/"(?:[^"\\]|\\.)*"|\S+/g)].map(([t]) => { try { return t.startsWith('"') ? JSON.parse(t) : t; } catch { return t; } });
+// queryField is the search field with its completion. submit is called with the text when the user confirms it.
+function queryField(text, known, submit) {
+  const wrong = h('p', { class: 'wrong', id: 'query-wrong', role: 'alert' });
+  const options = h('ul', { role: 'listbox', id: 'query-options', class: 'options', hidden: true, 'aria-label': 'Suggestions' });
+  const input = h('input', {
+    name: 'q', role: 'combobox', 'aria-label': 'Search instances', 'aria-expanded': 'false', 'aria-controls': 'query-options', 'aria-autocomplete': 'list', 'aria-describedby': 'query-wrong',
+    autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', value: text, placeholder: 'Instance ID, or status:failed name:order* tag:region=eu started:<2h',
+  });
+  const clear = h('button', { type: 'button', hidden: !text, onclick: () => submit('') }, 'Clear');
+  const form = h('form', { class: 'search', role: 'search', 'aria-label': 'Search instances' }, h('div', { class: 'field' }, input, options), h('button', { type: 'submit', class: 'primary' }, 'Search'), clear, wrong);
+  let found = { options: [] };
+  let at = -1;
 
-// filterOf parses the filter of a URL. pairs is the filter for a list request, job is the filter for a bulk job, and
-// wrong is an error. The filter of a job cannot contain a repeated name. An error disables the bulk actions, because
-// they must not affect instances that the list does not show.
-function filterOf(address) {
-  const pairs = filterNames.flatMap((n) => address.getAll(n).filter((v) => v !== '').map((v) => [n, v]));
-  const job = {};
-  let wrong = '';
-  for (const [name, v] of pairs) {
-    const at = v.indexOf('=');
-    if (name === 'tag' && at < 0) wrong ||= `tag ${v} is not KEY=VALUE`;
-    else if (name === 'tag' && Object.hasOwn(job.tags || {}, v.slice(0, at))) wrong ||= `tag ${v.slice(0, at)} is repeated`;
-    else if (name === 'tag') (job.tags ||= Object.create(null))[v.slice(0, at)] = v.slice(at + 1);
-    else if (name === 'status' ? job.statuses : job[name]) wrong ||= `${name} is repeated`;
-    else if (name === 'status') job.statuses = [v];
-    else job[name] = v;
+  const mark = (i) => {
+    at = i;
+    [...options.children].forEach((el, n) => el.setAttribute('aria-selected', n === i));
+    if (i < 0) input.removeAttribute('aria-activedescendant'); else { input.setAttribute('aria-activedescendant', `option-${i}`); options.children[i].scrollIntoView({ block: 'nearest' }); }
+  };
+  const close = () => { options.hidden = true; input.setAttribute('aria-expanded', 'false'); mark(-1); };
+  function suggest() {
+    found = completions(input.value, input.selectionStart, known());
+    options.replaceChildren(...found.options.map((o, i) => h('li', { role: 'option', id: `option-${i}`, 'aria-selected': 'false', onmousedown: (e) => { e.preventDefault(); take(i); } }, h('b', {}, o.text), o.about ? h('span', { class: 'muted' }, o.about) : null)));
+    options.hidden = found.options.length === 0;
+    input.setAttribute('aria-expanded', !options.hidden);
+    mark(-1);
   }
-  return { pairs, job, wrong };
+  function take(i) {
+    const { text: term } = found.options[i];
+    const end = term.endsWith(':') ? term : `${term} `;
+    input.setRangeText(end, found.from, found.to, 'end');
+    input.focus();
+    suggest();
+  }
+  const check = () => { wrong.textContent = parseQuery(input.value).wrong; input.setAttribute('aria-invalid', Boolean(wrong.textContent)); };
+  input.addEventListener('input', () => { if (wrong.textContent) check(); suggest(); });
+  input.addEventListener('click', suggest);
+  input.addEventListener('blur', close);
+  input.addEventListener('keydown', (e) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+    if (step) {
+      if (options.hidden) suggest();
+      const n = found.options.length;
+      if (n) mark((at + step + (at < 0 && step < 0 ? 1 : 0) + n) % n);
+    } else if (e.key === 'Escape' && !options.hidden) close();
+    else if ((e.key === 'Enter' || e.key === 'Tab') && at >= 0) take(at);
+    else return;
+    e.preventDefault();
+  });
+  form.addEventListener('submit', (e) => { e.preventDefault(); close(); check(); if (!wrong.textContent) submit(input.value.trim()); });
+  if (text) check();
+  return form;
 }
 
-const filterNames = ['status', 'name', 'version', 'tag', 'parent', 'startedAfter', 'startedBefore'];
+// phases returns the phases of an instance as far as the list has them: a delayed start, work, and the time since it is blocked or paused.
+function phases(s, now) {
+  const from = Date.parse(s.createdAt);
+  const start = Math.min(now, Math.max(from, Date.parse(s.startAt || s.createdAt)));
+  const last = Math.max(start, Date.parse(s.updatedAt));
+  const parts = [['delay', from, start]];
+  if (over(s.status)) parts.push([s.status, start, last]);
+  else if (s.status === 'Pending') parts.push(['delay', start, now]);
+  else if (s.status === 'Blocked' || s.status === 'Paused') {
+    const since = Math.max(start, Math.min(now, Date.parse(s.paused?.at || s.updatedAt)));
+    parts.push(['Running', start, since], [s.status, since, now]);
+  } else parts.push(['Running', start, Math.min(last, now)], [s.status === 'Cancelling' ? 'Cancelling' : 'idle', Math.min(last, now), now]);
+  return parts.filter(([, a, b]) => b > a);
+}
+const phaseWords = { delay: 'waiting for its start', Running: 'running', idle: 'since its last change', Blocked: 'blocked', Paused: 'paused', Cancelling: 'cancelling' };
 
-// local formats a time for a datetime-local field, and iso converts it back.
-const latest = '9999-12-31T23:59:59'; // years in JSON have four digits
-const local = (t) => { const d = new Date(t || NaN); if (isNaN(d) || d.getFullYear() > 9999 || d.getFullYear() < 0) return ''; return `${String(d.getFullYear()).padStart(4, '0')}-${two(d.getMonth() + 1)}-${two(d.getDate())}T${clock(t)}`; };
-const iso = (v) => (v ? new Date(v).toISOString() : '');
+// drawPhases shows the phases in a cell. It reuses the elements.
+function drawPhases(cell, s, now) {
+  if (!cell.bar) {
+    cell.bar = h('span', { class: 'phases', 'aria-hidden': 'true' }, [0, 1, 2].map(() => h('i')));
+    cell.text = document.createTextNode('');
+    cell.replaceChildren(cell.bar, cell.text);
+  }
+  const parts = s.status === 'Deleting' ? [] : phases(s, now);
+  const all = parts.reduce((sum, [, a, b]) => sum + b - a, 0) || 1;
+  [...cell.bar.children].forEach((el, i) => {
+    const [kind, a, b] = parts[i] || ['none', 0, 0];
+    if (el.className !== `phase ${kind}`) el.className = `phase ${kind}`;
+    const width = `${(100 * (b - a) / all).toFixed(1)}%`;
+    if (el.style.width !== width) el.style.width = width;
+  });
+  const text = s.status === 'Deleting' ? '—' : span((over(s.status) ? Date.parse(s.updatedAt) : now) - Date.parse(s.createdAt));
+  if (cell.text.data !== text) cell.text.data = text;
+  const title = parts.map(([kind, a, b]) => `${span(b - a)} ${phaseWords[kind] || 'until the end'}`).join(', ');
+  if (cell.title !== title) cell.title = title;
+}
 
 function listView(address) {
-  const { pairs: filter, job, wrong: notAFilter } = filterOf(address);
-  const asked = query(filter);
-  const state = { items: [], ids: new Map(), cursor: '', reading: false, over: false, stop: new AbortController() };
-  const pageSize = 200;
-
-  const field = (name, label, props) => h('label', { class: name === 'tag' ? 'wide' : '' }, label, h('input', { name, autocomplete: 'off', ...props }));
-  const form = h('form', { class: 'filters', role: 'search', 'aria-label': 'Filter instances' },
-    h('label', {}, 'Status', h('select', { name: 'status' }, h('option', { value: '' }, 'Any'), statuses.map((s) => h('option', { value: s, selected: address.get('status') === s }, s)))),
-    field('name', 'Orchestration', { value: address.get('name') || '' }), field('version', 'Version', { value: address.get('version') || '' }),
-    field('tag', 'Tags', { value: tagsText(address.getAll('tag')), placeholder: 'key=value "key=two words"' }), field('parent', 'Parent', { value: address.get('parent') || '', placeholder: 'instance ID' }),
-    field('startedAfter', 'Started after', { type: 'datetime-local', step: '1', max: latest, value: local(address.get('startedAfter')) }), field('startedBefore', 'Started before', { type: 'datetime-local', step: '1', max: latest, value: local(address.get('startedBefore')) }),
-    h('button', { type: 'submit', class: 'primary' }, 'Filter'), filter.length ? h('button', { type: 'button', onclick: () => go('') }, 'Clear') : null);
-  const submit = (e) => {
-    e?.preventDefault();
-    const f = form.elements;
-    go(query([['status', f.status.value], ['name', f.name.value.trim()], ['version', f.version.value.trim()], ...tagsOf(f.tag.value).map((t) => ['tag', t]),
-      ['parent', f.parent.value.trim()], ['startedAfter', iso(f.startedAfter.value)], ['startedBefore', iso(f.startedBefore.value)]]));
+  const text = queryOf(address);
+  const q = parseQuery(text);
+  const search = (value) => {
+    const next = parseQuery(value);
+    if (next.id && !next.wrong) go(query([['instance', next.id]])); else go(query([['q', value]]));
   };
-  form.addEventListener('submit', submit);
-  form.elements.status.addEventListener('change', () => form.requestSubmit()); // reports invalid fields instead of sending them
+  if (q.id && !q.wrong) { setTimeout(() => go(query([['instance', q.id]]), true)); }
 
-  const find = h('form', { class: 'bar-row find', role: 'search', 'aria-label': 'Open an instance' }, h('input', { name: 'id', 'aria-label': 'Instance ID', placeholder: 'Open by instance ID', autocomplete: 'off', spellcheck: 'false' }), h('button', { type: 'submit' }, 'Open'));
-  find.addEventListener('submit', (e) => { e.preventDefault(); const id = find.elements.id.value.trim(); if (id) go(query([['instance', id]])); });
-
-  const told = h('span', { class: 'muted', role: 'status' }, 'Loading …');
+  const told = h('span', { class: 'muted', role: 'status' }, q.wrong ? '' : 'Loading …');
   const wrong = h('div', { class: 'note bad', hidden: true, role: 'alert' });
-  const some = filter.length ? 'matching' : 'all';
-  const on = h('button', { type: 'button', hidden: true, onclick: () => more() }, 'Continue search');
-  // Bulk actions affect the instances that the list shows, so they are disabled while the list cannot be loaded.
-  const many = ['cancel', 'terminate', 'purge'].map((op) => h('button', { type: 'button', disabled: true, class: op === 'cancel' ? '' : 'danger', onclick: () => bulk(op, job) }, `${op[0].toUpperCase()}${op.slice(1)} ${some} …`));
-  const well = (is) => { wrong.hidden = is; for (const b of many) b.disabled = !is || Boolean(notAFilter); };
-  const bar = h('div', { class: 'bar-row' }, told, on, h('span', { class: 'grow' }), find,
-    many,
-    h('button', { type: 'button', class: 'quiet', onclick: () => showJobs(true) }, 'Jobs'), h('a', { href: '?dead' }, 'Dead letters'));
+  const on = h('button', { type: 'button', hidden: true, onclick: () => list.more() }, 'Continue search');
+  const some = text ? 'matching' : 'all';
+  let well = false;
 
   const grid = new Grid({
     name: 'instances', label: 'Instances, newest first', columns: ['Status', 'Instance', 'Orchestration', 'Version', 'Started', 'Duration', 'Tags'],
-    height: () => (narrow.matches ? 60 : 36), empty: filter.length ? 'No matching instances' : 'No instances. Start one with perdure start or a client.',
-    open: (s) => go(query([['instance', s.instanceId]])), nearEnd: () => { if (!state.paused) more(); },
+    height: () => (narrow.matches ? 64 : 36), empty: q.wrong ? 'Correct the search to see instances.' : text ? ['No matching instances. ', h('a', { href: '?' }, 'Show all instances')] : 'No instances. Start one with perdure start or a client.',
+    pick: { name: (s) => s.instanceId, changed: () => drawActions() },
+    open: (s) => go(query([['instance', s.instanceId]])), nearEnd: () => { if (!list.paused && !q.wrong) list.more(); },
     render(s, cells) {
       if (cells[0].shown !== s.status) { cells[0].shown = s.status; put(cells[0], chip(s.status)); }
       let link = cells[1].firstChild;
       if (!link?.href) { link = h('a', { class: 'id', tabindex: '-1' }); put(cells[1], link); }
-      link.textContent = s.instanceId;
-      link.href = '?' + query([['instance', s.instanceId]]);
+      if (link.textContent !== s.instanceId) {
+        link.textContent = s.instanceId;
+        link.title = s.instanceId;
+        link.href = '?' + query([['instance', s.instanceId]]);
+      }
       put(cells[2], s.orchestration);
       put(cells[3], s.version || '—');
-      put(cells[4], moment(s.createdAt));
-      put(cells[5], s.status === 'Deleting' ? '—' : span((over(s.status) ? Date.parse(s.updatedAt) : Date.now()) - Date.parse(s.createdAt)));
+      const now = Date.now();
+      put(cells[4], ago(s.createdAt, now));
+      if (cells[4].at !== s.createdAt) { cells[4].at = s.createdAt; cells[4].title = exact(s.createdAt); }
+      drawPhases(cells[5], s, now);
       put(cells[6], Object.entries(s.tags || {}).map(([k, v]) => `${k}=${v}`).join(' '));
     },
   });
   grid.view.addEventListener('click', (e) => { const a = e.target.closest('a.id'); if (a && !e.metaKey && !e.ctrlKey && !e.shiftKey) { e.preventDefault(); go(a.getAttribute('href').slice(1)); } });
 
-  const tell = () => { told.textContent = `${count(state.items.length)}${state.over ? '' : ' or more'}${filter.length ? ' matching' : ''} instance${state.items.length === 1 && state.over ? '' : 's'}${state.reading && !state.over ? ', loading more …' : ''}`; };
-  const show = () => { for (const s of state.items) s.key = s.instanceId; grid.set(state.items); tell(); };
-  const fail = (err) => { if (err.name === 'AbortError') return; well(false); wrong.replaceChildren(h('b', {}, 'Could not load instances'), h('span', {}, err.message)); };
+  const list = new Pages({
+    pairs: q.pairs, keep: q.keep, status: q.status,
+    show: () => { grid.set(list.items); dropPicked(); tell(); }, tell: () => tell(),
+    well: () => setWell(true),
+    fail: (err) => { setWell(false); wrong.replaceChildren(h('b', {}, 'Could not load instances'), h('span', {}, err.message)); },
+    visible: () => [...grid.used.keys()].map((i) => list.items[i]),
+    front: (n) => { if (n < 0) grid.view.scrollTop = 0; else if (grid.view.scrollTop > 0) grid.view.scrollTop += n * grid.height(); },
+  });
+  // dropPicked unselects instances that have left the list.
+  const dropPicked = () => {
+    const gone = [...grid.picked.keys()].filter((key) => !list.known.has(key));
+    for (const key of gone) grid.picked.delete(key);
+    if (gone.length) grid.pickedChanged();
+  };
+  const tell = () => {
+    told.textContent = `${count(list.items.length)}${list.complete ? '' : ' or more'}${text ? ' matching' : ''} instance${list.items.length === 1 && list.complete ? '' : 's'}${list.reading && !list.complete ? ', loading more …' : ''}`;
+    on.hidden = !list.paused || list.reading;
+  };
 
-  // more loads further pages. A page can be empty and not be the last one, because the API limits the items that it
-  // reads per page. After many empty pages, or while the document is hidden, more pauses until the user continues the
-  // search.
-  const mostEmpty = 10;
-  async function more() {
-    if (state.reading || state.over) return;
-    state.reading = true;
-    state.paused = false;
-    on.hidden = true;
-    let empty = 0;
-    const goal = state.items.length + (state.items.length ? 1000 : pageSize);
-    try {
-      do {
-        const limit = state.items.length ? 1000 : pageSize;
-        const page = await get(`instances?${query([...filter, ['limit', limit], ['cursor', state.cursor]])}`, state.stop.signal);
-        for (const s of page.items) if (!state.ids.has(s.instanceId)) { state.ids.set(s.instanceId, s); state.items.push(s); }
-        state.cursor = page.nextCursor || '';
-        state.over = !state.cursor;
-        show();
-        empty = page.items.length ? 0 : empty + 1;
-        state.paused = !state.over && (empty >= mostEmpty || document.hidden);
-      } while (!state.paused && !state.over && state.items.length < goal);
-      well(true);
-    } catch (err) { fail(err); }
-    state.reading = false;
-    on.hidden = !state.paused;
-    tell();
+  // ---- actions ----
+  // Bulk actions affect the instances that the list shows, so they are disabled while the list cannot be loaded.
+  const actionBar = h('div', { class: 'actions' });
+  const setWell = (is) => { wrong.hidden = is; if (well !== is) { well = is; drawActions(); } };
+  function drawActions() {
+    const picked = [...grid.picked.values()];
+    const n = picked.length;
+    const finished = () => { grid.picked.clear(); grid.pickedChanged(); };
+    const button = (op, label, act, danger) => h('button', { type: 'button', class: danger ? 'danger' : '', disabled: !n && (!well || Boolean(q.wrong) || Boolean(q.keep)), onclick: act }, label);
+    const one = (op, danger) => button(op, n ? `${op[0].toUpperCase()}${op.slice(1)} ${count(n)} …` : `${op[0].toUpperCase()}${op.slice(1)} ${some} …`, () => (n ? bulkSelected(op, picked, finished) : bulk(op, q.job)), danger);
+    actionBar.classList.toggle('picked', n > 0);
+    actionBar.replaceChildren(...(n ? [h('b', {}, `${count(n)} selected`), h('button', { type: 'button', class: 'quiet', onclick: finished }, 'Clear selection')] : []),
+      one('cancel'), ...(n ? [one('pause'), one('resume')] : []), menu('More', [one('terminate', true), one('purge', true)], { 'aria-label': 'More actions' }));
+    actionBar.title = !n && q.keep ? 'The API cannot select by a prefix. Select rows instead.' : '';
   }
+  drawActions();
 
-  // between loads the instances that started between the newest known instance and the newest page. It returns null if
-  // there are too many, for example after the document was hidden for hours.
-  const mostBetween = 10;
-  async function between(page) {
-    const newest = state.items[0];
-    if (!newest || !page.nextCursor || page.items.some((s) => state.ids.has(s.instanceId))) return [];
-    const since = new Date(Date.parse(newest.createdAt) - 5000).toISOString();
-    const asked = [...filter.filter(([name]) => name !== 'startedAfter'), ['startedAfter', since], ['limit', 1000]];
-    const found = new Map(page.items.map((s) => [s.instanceId, s]));
-    const missing = [];
-    let cursor = '';
-    let asking = 0;
-    do {
-      if (++asking > mostBetween) return null;
-      const next = await get(`instances?${query([...asked, ['cursor', cursor]])}`, state.stop.signal);
-      for (const s of next.items) if (!found.has(s.instanceId)) { found.set(s.instanceId, s); missing.push(s); }
-      cursor = next.nextCursor || '';
-    } while (cursor);
-    return missing;
+  const known = () => {
+    const sets = { name: new Set(), version: new Set(), tag: new Set() };
+    for (const s of list.items.slice(0, 1000)) {
+      sets.name.add(s.orchestration);
+      if (s.version) sets.version.add(s.version);
+      for (const [k, v] of Object.entries(s.tags || {})) sets.tag.add(`${k}=${v}`);
+    }
+    return sets;
+  };
+  const counts = statusCounts({ rest: q.rest, chosen: q.wrong ? null : q.status, pairs: q.pairs.filter(([n]) => n !== 'status'), keep: q.keep, signal: list.stop.signal, idle: Boolean(q.wrong) });
+  $('main').replaceChildren(h('h1', { class: 'sr' }, 'Instances'), counts.root, queryField(text, known, search), wrong, h('section', { id: 'jobs', class: 'card', hidden: true, 'aria-label': 'Jobs' }), grid.root,
+    h('div', { class: 'bottom bar-row' }, told, on, h('button', { type: 'button', class: 'quiet', onclick: () => showJobs(true) }, 'Jobs'), h('span', { class: 'grow' }), actionBar));
+
+  async function first() {
+    if (q.wrong) { grid.set([]); return undefined; }
+    await list.more();
+    counts.refresh(true);
+    return well;
   }
-
-  // refresh loads the newest page and the visible instances that have not ended.
-  async function refresh() {
-    if (state.reading || state.refreshing) return;
-    state.refreshing = true;
-    try {
-      const page = await get(`instances?${query([...filter, ['limit', 100]])}`, state.stop.signal);
-      const missing = await between(page);
-      if (!missing && state.reading) return true; // more is loading the end of the old list, so the next refresh reloads it
-      if (!missing) { // reload the list, which loads more pages while it scrolls
-        Object.assign(state, { items: page.items, ids: new Map(page.items.map((s) => [s.instanceId, s])), cursor: page.nextCursor, over: false });
-        grid.view.scrollTop = 0;
-        well(true);
-        show();
-        return true;
-      }
-      page.items.push(...missing);
-      const fresh = [];
-      for (const s of page.items) {
-        const old = state.ids.get(s.instanceId);
-        if (old) Object.assign(old, s); else { state.ids.set(s.instanceId, s); fresh.push(s); }
-      }
-      const first = new Set(page.items.map((s) => s.instanceId));
-      const seen = [...grid.used.keys()].map((i) => state.items[i]).filter((s) => s && !over(s.status) && !first.has(s.instanceId)).slice(0, 20);
-      const status = address.get('status');
-      await Promise.all(seen.map(async (s) => {
-        try { Object.assign(s, await get(instancePath(s.instanceId, '?pending=false'), state.stop.signal)); } catch (err) { if (err.status === 404) s.gone = true; }
-      }));
-      state.items = [...fresh, ...state.items].filter((s) => !s.gone && (!status || s.status === status));
-      for (const [id, s] of state.ids) if (s.gone || (status && s.status !== status)) state.ids.delete(id);
-      if (fresh.length && grid.view.scrollTop > 0) grid.view.scrollTop += fresh.length * grid.height();
-      well(true);
-      show();
-      showJobs(false);
-      return true;
-    } catch (err) { fail(err); return false; } finally { state.refreshing = false; }
+  async function refresh(changed) {
+    if (q.wrong) return true;
+    const ok = await list.refresh();
+    if (ok) showJobs(false);
+    counts.refresh(changed);
+    return ok;
   }
-
-  const filters = narrow.matches ? h('details', { class: 'more', open: filter.length > 0 }, h('summary', {}, `Filter${filter.length ? ` (${filter.length})` : ''}`), form) : form;
-  $('main').replaceChildren(h('h1', { class: 'sr' }, 'Instances'), filters, wrong, bar, h('section', { id: 'jobs', class: 'card', hidden: true, 'aria-label': 'Jobs' }), grid.root);
-  more();
-  return { title: asked ? `Instances, ${filter.map((p) => p[1]).join(', ')}` : 'Instances', crumbs: '', refresh, every: 4000, live: () => true, leave: () => { state.stop.abort(); grid.watcher.disconnect(); } };
+  return { title: text ? `Instances, ${text}` : 'Instances', place: '', first, refresh, every: 4000, live: () => true, leave: () => { list.stop.abort(); grid.watcher.disconnect(); } };
 }

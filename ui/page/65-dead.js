@@ -217,5 +217,5 @@ function deadView(address) {
 
   const filters = narrow.matches ? h('details', { class: 'more', open: Boolean(at.queue || at.reason || at.about) }, h('summary', {}, 'Filter'), form) : form;
   $('main').replaceChildren(h('h1', { class: 'sr' }, 'Dead letters'), filters, wrong, bar, h('div', { class: 'split' }, grid.root, detail));
-  return { title: 'Dead letters', crumbs: 'Dead letters', first: refresh, refresh, every: 15_000, live: () => true, leave: () => { state.stop.abort(); grid.watcher.disconnect(); } };
+  return { title: 'Dead letters', place: 'dead', first: refresh, refresh, every: 15_000, live: () => true, leave: () => { state.stop.abort(); grid.watcher.disconnect(); } };
 }

@@ -1,4 +1,5 @@
-// The timeline: a bar for each task of an execution, with its attempts and the steps of its cancellation.
+// The timeline: a bar for each task of an execution, with its attempts and the steps of its cancellation. Labels have a column of their own, so that
+// they never cover a bar.
 
 const kindSigns = { instance: '●', activity: '▶', timer: '◷', child: '⤷', detached: '↗', wait: '✉', told: '➹' };
 const kindWords = { instance: 'instance', activity: 'activity', timer: 'timer', child: 'sub-orchestration', detached: 'detached orchestration', wait: 'external event', told: 'sent event or update' };
@@ -11,7 +12,7 @@ function timeline(view) {
   const fold = h('input', { type: 'checkbox', checked: true });
   const totals = h('span', { class: 'muted' });
   const grid = new Grid({
-    name: 'timeline', label: 'Timeline', columns: ['Task', ''], height: () => (narrow.matches ? 52 : 30), empty: 'No events yet',
+    name: 'timeline', label: 'Timeline', columns: ['Task', '', 'Outcome'], height: () => (narrow.matches ? 52 : 32), empty: 'No events yet',
     open: (row) => view.choose(row), render: (row, cells, el) => render(row, cells, el),
   });
   grid.headCells[1].replaceChildren(axis);
@@ -33,9 +34,8 @@ function timeline(view) {
   fold.addEventListener('change', () => { frame.folding = fold.checked; update(); });
   grid.view.addEventListener('wheel', (e) => {
     if (e.ctrlKey || e.metaKey) {
-      const box = grid.view.getBoundingClientRect();
-      const left = grid.headCells[1].getBoundingClientRect().left;
-      set(frame.zoom * (e.deltaY < 0 ? 1.25 : 0.8), Math.max(0, Math.min(1, (e.clientX - left) / Math.max(1, box.right - left))));
+      const box = grid.headCells[1].getBoundingClientRect();
+      set(frame.zoom * (e.deltaY < 0 ? 1.25 : 0.8), Math.max(0, Math.min(1, (e.clientX - box.left) / Math.max(1, box.width))));
     } else if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) {
       if (frame.zoom === 1) return;
       frame.pan = Math.max(0, Math.min(1, frame.pan + (e.deltaX || e.deltaY) / (frame.scale.width * (frame.zoom - 1))));
@@ -71,7 +71,7 @@ function timeline(view) {
 
   function render(row, cells, el) {
     const s = frame.scale;
-    const [what, lane] = cells;
+    const [what, lane, label] = cells;
     if (what.shown !== row.key + row.name) {
       what.shown = row.key + row.name;
       put(what, h('span', { class: `what ${row.kind}` }, h('span', { class: 'sign', 'aria-hidden': 'true' }, kindSigns[row.kind]), h('span', { class: 'name', title: row.name }, row.name || kindWords[row.kind]), row.id ? h('span', { class: 'num' }, `#${row.id}`) : null));
@@ -85,13 +85,9 @@ function timeline(view) {
       if (x + w > 0 && x < width) parts.push(bar('fold', x, w));
       if (parts.length > 60) break;
     }
-    let right = 0;
-    let left = Infinity;
     for (const seg of view.model.segments(row, frame.now)) {
       const x = s.x(seg.from);
       const w = Math.max(s.x(seg.to) - x, seg.type === 'backoff' ? 0 : 3);
-      left = Math.min(left, x);
-      right = Math.max(right, x + w);
       if (x + w < 0 || x > width || parts.length > 400) continue;
       parts.push(bar(`seg ${seg.type}`, Math.max(x, -4), Math.min(x + w, width + 4) - Math.max(x, -4)));
     }
@@ -99,26 +95,14 @@ function timeline(view) {
     if (c) for (const step of cancelSteps(c)) {
       if (!step.at) continue;
       const x = s.x(step.at);
-      right = Math.max(right, x + 6);
       if (x < -5 || x > width + 5) continue;
       parts.push({ ...bar('mark', x), text: step.sign });
     }
     if (!view.model.instance.end) parts.push(bar('nowline', Math.min(s.x(frame.now), width - 2)));
     const [text, tone] = said(row);
-    if (text) {
-      const label = { cls: `said ${tone}`, text };
-      const room = text.length * 6.4 + 12;
-      if (right + room < width) label.left = Math.max(0, right) + 5;
-      else if (right < width * 0.55) {
-        label.left = Math.max(0, right) + 5;
-        label.maxWidth = width - Math.max(0, right) - 12;
-      } else if (left > room) label.right = width - left + 5;
-      else {
-        label.left = Math.max(0, left) + 8;
-        label.maxWidth = width - Math.max(0, left) - 14;
-      }
-      parts.push(label);
-    }
+    label.className = `cell said ${tone}`;
+    put(label, text);
+    if (label.title !== text) label.title = text;
     draw(lane, parts);
     el.setAttribute('aria-label', `${kindWords[row.kind]} ${row.name} ${row.id ? `number ${row.id}` : ''}, ${stateWords[row.state]}, ${span((row.end || frame.now) - row.start)}${text ? `, ${text}` : ''}`);
   }
@@ -126,7 +110,7 @@ function timeline(view) {
   const bar = (cls, left, width) => ({ cls, left, width });
 
   // draw shows parts in a lane. It reuses the elements, because they dominate the style and layout time of a frame.
-  const measures = ['left', 'right', 'width', 'maxWidth'];
+  const measures = ['left', 'width'];
   function draw(lane, parts) {
     while (lane.childElementCount > parts.length) lane.lastChild.remove();
     parts.forEach((part, i) => {
@@ -138,9 +122,9 @@ function timeline(view) {
     });
   }
 
-  // said returns the label of a bar and its tone.
+  // said returns the label of a row and its tone.
   function said(row) {
-    if (row.cancel) return [cancelText(row.cancel), 'off'];
+    if (row.cancel) return [view.cancelText(row.cancel, row.kind === 'activity'), 'off'];
     const p = view.waiting.get(row.id);
     if (row.state === 'failed') return [failureLines(row.endEvent?.error)[0]?.slice(0, 90) || (row.endEvent?.message ? `terminated: ${row.endEvent.message}` : 'failed'), 'bad'];
     if (p && row.state === 'open') {
@@ -155,7 +139,6 @@ function timeline(view) {
     if (row.kind === 'timer' && row.state === 'open') return [`due ${moment(row.due)}`, ''];
     if (row.parked) return ['outcome received and parked', 'warn'];
     if (row.state === 'gone') return ['never received', ''];
-    if (row.kind === 'instance') return ['', ''];
     const took = row.kind === 'detached' ? 'scheduled' : span((row.end || frame.now) - row.start);
     return [row.kind === 'activity' && row.attempt > 1 ? `${took}, ${row.attempt} attempts` : row.kind === 'child' && row.event.attempt > 1 ? `${took}, attempt ${row.event.attempt}` : took, ''];
   }

@@ -1,8 +1,10 @@
 // Navigation: the URL selects the view, and the Back button works.
 
 let shown = null;
-let timer = 0;
+let changes = null;
 let lastRead = 0;
+
+const places = { hub: () => hubView(), schedules: schedulesView, entities: entitiesView, dead: deadView, instance: instanceView };
 
 function go(search, replace) {
   history[replace ? 'replaceState' : 'pushState'](null, '', location.pathname + (search ? '?' + search : ''));
@@ -10,17 +12,18 @@ function go(search, replace) {
 }
 
 function show() {
+  changes?.stop();
   shown?.leave();
   const address = new URLSearchParams(location.search);
-  const view = address.has('instance') ? instanceView(address) : address.has('dead') ? deadView(address) : listView(address);
+  const place = Object.keys(places).find((p) => address.has(p));
+  const view = (places[place] || listView)(address);
   shown = view;
-  failures = 0;
   document.title = `${view.title} · perdure`;
-  $('crumbs').replaceChildren(...(view.crumbs ? [h('a', { href: '?' }, 'Instances'), ' / ', h('span', { class: 'mono' }, view.crumbs)] : ['Instances']));
+  for (const a of document.querySelectorAll('#places a')) if (a.dataset.place === view.place) a.setAttribute('aria-current', 'page'); else a.removeAttribute('aria-current');
   $('main').scrollTop = 0;
   lastRead = Date.now();
   Promise.resolve(view.first?.()).then(told);
-  tick();
+  changes = subscribe({ instance: view.instance, every: view.every, live: view.live, read: () => view.refresh(), told: (ok) => { if (shown === view) told(ok); } });
 }
 
 function told(ok) {
@@ -29,26 +32,7 @@ function told(ok) {
   $('fresh').textContent = age > 15_000 ? `updated ${span(age)} ago` : '';
 }
 
-const isLive = () => $('live').getAttribute('aria-pressed') === 'true';
-
-// tick refreshes the view while the document is visible. Consecutive failures double the interval, up to longestPause.
-const longestPause = 60_000;
-let failures = 0;
-function tick() {
-  clearTimeout(timer);
-  const view = shown;
-  timer = setTimeout(async () => {
-    if (isLive() && !document.hidden && view.live() && !document.querySelector('dialog')) {
-      const ok = await view.refresh();
-      if (shown !== view) return;
-      failures = ok === false ? failures + 1 : 0;
-      told(ok);
-    } else told(false);
-    if (shown === view) tick();
-  }, Math.min(longestPause, view.every * 2 ** failures));
-}
-
-function changed() { setTimeout(() => shown?.refresh(), 300); }
+function changed() { setTimeout(() => shown?.refresh(true), 300); }
 
 // Navigation closes dialogs, because they refer to the previous view. The result of a request that is still running is shown when it arrives.
 addEventListener('popstate', () => {

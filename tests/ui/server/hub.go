@@ -7,9 +7,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/fakeprovider"
+	"github.com/perdure/perdure/internal/memhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/schedule"
 )
 
 // hub is a hub in memory with the time of its next instance.
@@ -34,10 +37,14 @@ const (
 	v100, v110, v120       = "1.0.0", "1.1.0", "1.2.0"
 )
 
-// QueryInstance returns a result for the query "progress" of every instance, and rejects other queries.
+// QueryInstance returns a result for the query "progress" of every instance and for the state of entities. It rejects
+// other queries.
 func (h *hub) QueryInstance(_ context.Context, q provider.QueryRequest) (json.RawMessage, error) {
-	if q.Name == "progress" {
+	switch q.Name {
+	case "progress":
 		return json.RawMessage(fmt.Sprintf(`{"of":%q,"input":%s,"share":0.50}`, q.InstanceID, q.Input)), nil
+	case perdure.EntityStateQuery:
+		return json.RawMessage(`{"Available":12,"Reserved":{"order-7":2}}`), nil
 	}
 	return nil, &provider.QueryError{
 		InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryHandlerNotFound, Known: []string{"progress"},
@@ -51,18 +58,22 @@ func (h *hub) fill() {
 	for _, name := range []string{fulfil, "charge", ship, "poller", "import", "report"} {
 		versions[name] = []string{v100, v110, v120, "2.0.0"}
 	}
+	for _, name := range []string{schedule.OrchestrationName, perdure.EntityOrchestrationName("stock")} {
+		versions[name] = []string{"1"}
+	}
 	if err := h.PutBuild(context.Background(), provider.Build{ID: "b7", Orchestrations: versions}); err != nil {
 		panic(err)
 	}
 
 	end := h.now
-	const stories = 9
+	const stories = 11
 	for n := range instances - stories {
 		h.now = end.Add(-time.Duration(instances-n) * 37 * time.Second)
 		h.common(n)
 	}
 	for i, story := range []func(end time.Time){
-		h.large, h.child, h.poller, h.failed, h.terminated, h.blocked, h.paused, h.waiting, h.order,
+		h.schedules, h.entity, h.large, h.child, h.poller, h.failed, h.terminated, h.blocked, h.paused, h.waiting,
+		h.order,
 	} {
 		h.now = end.Add(-time.Duration(stories-i) * time.Second)
 		story(end)
@@ -141,6 +152,60 @@ func (h *hub) large(end time.Time) {
 			Kind: history.ActivityCompleted, SourceEventID: 2*n + 3, Attempt: 1,
 			Result: history.Payload(`{"rows":1200}`),
 		})
+	}
+}
+
+// setStatus sets the custom status of an instance.
+func (h *hub) setStatus(id string, doc json.RawMessage) {
+	h.Edit(id, func(in *memhub.Editor) { in.CustomStatus = doc })
+}
+
+// schedules creates an active and a paused schedule.
+func (h *hub) schedules(end time.Time) {
+	run := func(id string, outcome schedule.Outcome, problem string) *schedule.Run {
+		due := end.Add(-5 * time.Hour).Truncate(time.Hour)
+		return &schedule.Run{
+			InstanceID: id, Due: due, StartedAt: due.Add(time.Second), Outcome: outcome, Error: problem,
+			EndedAt: due.Add(2 * time.Minute),
+		}
+	}
+	for _, s := range []schedule.Status{
+		{
+			Schedule: schedule.Schedule{
+				ID: "nightly", Orchestration: "report", Expression: "cron(0 2 * * ? *)", TimeZone: "Europe/Berlin",
+			},
+			NextDue: end.Add(19 * time.Hour).Truncate(time.Hour), LastRun: run("order-00003", schedule.OutcomeCompleted, ""),
+			Counts: schedule.Counts{Started: 211, Failed: 1},
+		},
+		{
+			Schedule: schedule.Schedule{ID: "sync", Orchestration: "import", Expression: "rate(5 minutes)"},
+			Paused:   &schedule.Pause{At: end.Add(-3 * time.Hour), Message: "the supplier migrates"},
+			LastRun:  run("order-00007", schedule.OutcomeFailed, "the file has no header"),
+			Counts:   schedule.Counts{Started: 4021, Failed: 3, Skipped: 12},
+		},
+	} {
+		id, long := schedule.InstanceID(s.Schedule.ID), 30*24*time.Hour
+		entry := provider.ScheduleEntry{ID: s.Schedule.ID, NotedAt: end.Add(-long)}
+		if err := h.PutScheduleEntry(context.Background(), entry); err != nil {
+			panic(err)
+		}
+		h.start(id, schedule.OrchestrationName, "1", long, nil, `{}`)
+		script{h, id, end.Add(-long)}.at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1", BuildID: "b7"})
+		doc, err := json.Marshal(s)
+		if err != nil {
+			panic(err)
+		}
+		h.setStatus(id, doc)
+	}
+}
+
+// entity creates an entity with two keys.
+func (h *hub) entity(end time.Time) {
+	for _, key := range []string{"tea", "coffee"} {
+		id := perdure.EntityInstanceID("stock", key)
+		h.start(id, perdure.EntityOrchestrationName("stock"), "1", 26*time.Hour, nil, `{"Available":14}`)
+		s := script{h, id, end.Add(-26 * time.Hour)}
+		s.at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1", BuildID: "b7"})
 	}
 }
 
@@ -262,7 +327,7 @@ func (h *hub) waiting(end time.Time) {
 	})
 	s.at(90*time.Millisecond, history.Event{Kind: history.ActivityScheduled, Name: "printLabel", Queue: "printers"})
 	h.SetRetries(x, provider.ActivityRetry{
-		ActivityID: 3, Attempt: 5, At: end.Add(4 * time.Minute), FailedAt: end.Add(-30 * time.Second),
+		ActivityID: 3, Attempt: 5, At: end.Add(40 * time.Minute), FailedAt: end.Add(-30 * time.Second),
 		Error: &history.Failure{Type: "timeout", Message: "the bank did not answer in 10 s"},
 	})
 	h.SetWorkers(map[string]time.Time{payments: end, defaultQueue: end})
@@ -325,6 +390,7 @@ func (h *hub) order(end time.Time) { //nolint:funlen // a history, event by even
 		Message: "the mail server hangs",
 	})
 	activity(25*time.Hour+18*time.Second, "trackParcel", defaultQueue, `{"parcel":7}`)
+	h.setStatus(id, json.RawMessage(`{"stage":"shipping"}`))
 	h.SetActivityRecords(x,
 		provider.ActivityRecord{
 			ActivityID: 6, SeenAt: s.from.Add(7400 * time.Millisecond), EndedAt: s.from.Add(8900 * time.Millisecond),

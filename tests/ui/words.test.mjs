@@ -1,0 +1,120 @@
+// Tests of the code of the web UI that needs no browser: the query of the list, and the sentences about an instance.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+// The scripts share one scope. The last part of the document, which starts it, is omitted.
+const dir = fileURLToPath(new URL('../../ui/page/', import.meta.url));
+const code = readdirSync(dir).filter((f) => f.endsWith('.js') && f < '60').sort().map((f) => readFileSync(dir + f, 'utf8')).join('\n');
+const page = new Function('document', 'matchMedia', `'use strict';\n${code}\nreturn { parseQuery, queryOf, completions, nowSentence, cancelSentence, ago, dayTime, listURL };`)({ addEventListener() {} }, () => ({}));
+
+const now = Date.parse('2026-11-29T12:00:00Z');
+const parse = (text) => page.parseQuery(text, now);
+
+test('a query has the parameters of the list and the filter of a job', () => {
+  const q = parse('status:failed name:order tag:region=eu tag:"team=two words" version:1.2 parent:order-7 started:<2h');
+  assert.equal(q.wrong, '');
+  assert.deepEqual(q.pairs, [['status', 'Failed'], ['name', 'order'], ['tag', 'region=eu'], ['tag', 'team=two words'], ['version', '1.2'], ['parent', 'order-7'], ['startedAfter', '2026-11-29T10:00:00.000Z']]);
+  assert.deepEqual(JSON.parse(JSON.stringify(q.job)), { statuses: ['Failed'], name: 'order', tags: { region: 'eu', team: 'two words' }, version: '1.2', parent: 'order-7', startedAfter: '2026-11-29T10:00:00.000Z' });
+  assert.equal(q.keep, null);
+  assert.equal(q.rest, 'name:order tag:region=eu tag:"team=two words" version:1.2 parent:order-7 started:<2h');
+});
+
+test('times are ages or dates, and a day is a range', () => {
+  assert.deepEqual(parse('started:>1d').pairs, [['startedBefore', '2026-11-28T12:00:00.000Z']]);
+  assert.deepEqual(parse('started:>2026-11-28T09:00Z started:<2026-11-28T10:00Z').pairs, [['startedAfter', '2026-11-28T09:00:00.000Z'], ['startedBefore', '2026-11-28T10:00:00.000Z']]);
+  const [[a, from], [b, to]] = parse('started:2026-11-28').pairs;
+  assert.deepEqual([a, b, Date.parse(to) - Date.parse(from)], ['startedAfter', 'startedBefore', 86_400_000]);
+});
+
+test('errors in a query name the term and the fix', () => {
+  for (const [text, error] of [
+    ['staus:failed', /Unknown field “staus”.*status, name.*"staus:failed"/], ['status:fine', /Unknown status “fine”.*running/], ['status:failed status:blocked', /status is repeated/], ['name:a name:b', /name is repeated/],
+    ['started:2h', /“2h” is not a time/], ['started:>2026-13-01', /is not a time/], ['started:>12026-01-01', /is not a time/], ['started:<1h started:<2h', /started is repeated/], ['tag:eu', /“eu” is not key=value/], ['tag:a=1 tag:a=2', /“a” is repeated/],
+    ['name:"two words', /closing quote is missing/], ['name:', /name: has no value/], ['order-7 status:failed', /Unexpected “order-7”/], ['order 7', /Unexpected “7”/], ['tag:__proto__=1 tag:__proto__=2', /repeated/],
+  ]) assert.match(parse(text).wrong, error, text);
+  assert.equal(parse('tag:__proto__=1 tag:constructor=2').wrong, '');
+});
+
+test('plain words are an instance ID, and a star selects by prefix', () => {
+  assert.equal(parse('order-7').id, 'order-7');
+  assert.equal(parse('"report/2026 <q3>"').id, 'report/2026 <q3>');
+  assert.equal(parse('schedule:nightly').id, 'schedule:nightly');
+  assert.equal(parse('"status:failed"').id, 'status:failed');
+  const { keep, pairs, wrong } = parse('order-0* name:ch* status:failed');
+  assert.deepEqual([pairs, wrong], [[['status', 'Failed']], '']);
+  assert.ok(keep({ instanceId: 'order-01', orchestration: 'charge' }));
+  assert.ok(!keep({ instanceId: 'order-01', orchestration: 'ship' }));
+  assert.ok(!keep({ instanceId: 'x', orchestration: 'charge' }));
+  assert.deepEqual(parse('name:"a*"').pairs, [['name', 'a*']]);
+});
+
+test('every value survives a link to the list', () => {
+  for (const v of ['a', 'two words', 'say "hi"', 'back\\slash', 'star*', '', 'a:b', '😀=x', '"', '\\"']) {
+    const text = page.queryOf(new URLSearchParams(page.listURL(['tag', `k=${v}`], ['parent', `p${v}`])));
+    assert.deepEqual(parse(text).pairs, [['tag', `k=${v}`], ['parent', `p${v}`]], v);
+  }
+  assert.equal(page.queryOf(new URLSearchParams('status=Failed&tag=a%3Db+c&startedAfter=2026-11-28T09:00:00Z')), 'status:Failed tag:"a=b c" started:>2026-11-28T09:00:00Z');
+});
+
+test('completions suggest fields, and values of the loaded list', () => {
+  const known = { name: new Set(['charge', 'ship it']), tag: new Set(['region=eu']), version: new Set() };
+  const texts = (text, at = text.length) => page.completions(text, at, known).options.map((o) => o.text);
+  assert.deepEqual(texts('status:failed n'), ['name:']);
+  assert.deepEqual(texts('name:'), ['name:charge', 'name:"ship it"']);
+  assert.deepEqual(texts('name:"sh'), ['name:"ship it"']);
+  assert.deepEqual(texts('status:pau'), ['status:paused']);
+  assert.deepEqual(texts('status:paused'), []);
+  assert.deepEqual(page.completions('status:fa name:x', 9, known).from, 0);
+});
+
+const at = (seconds) => new Date(now + seconds * 1000).toISOString();
+const instance = (more) => ({ status: 'Running', createdAt: at(-3 * 3600), updatedAt: at(-60), ...more });
+const say = (s, items, total) => page.nowSentence(instance(s), items && { total: total ?? items.length, items }, now);
+
+test('one sentence says what an instance is doing', () => {
+  const event = { what: 'external_event', id: 4, name: 'packed', since: at(-60) };
+  const charge = { what: 'activity', id: 3, name: 'charge-card', since: at(-60) };
+  const tomorrow = new Date(now + 864e5);
+  tomorrow.setHours(9, 0, 0, 0);
+  assert.equal(say({}, [event, { what: 'timer', id: 5, since: at(-60), dueAt: tomorrow.toISOString() }, { ...charge, attempt: 3, lastError: { type: 'timeout' }, nextTryAt: at(-1) }]), 'Running for 3 h, waiting for activity charge-card and event packed until tomorrow 09:00; 2 retries of charge-card.');
+  assert.equal(say({}, [event, { what: 'timer', id: 5, since: at(-60), dueAt: at(240) }]), 'Running for 3 h, waiting for event packed for up to 4 min.');
+  assert.equal(say({}, [{ what: 'timer', id: 5, name: 'next look', since: at(-60), dueAt: at(240) }]), 'Running for 3 h, waiting for timer “next look”, due in 4 min.');
+  assert.equal(say({}, [{ ...charge, attempt: 2, lastError: { type: 'timeout' }, nextTryAt: at(30) }]), 'Running for 3 h, waiting for the next attempt of charge-card in 30 s; 1 retry of charge-card.');
+  assert.equal(say({}, [{ ...charge, noWorker: true, queue: 'printers' }]), 'Running for 3 h; no worker runs charge-card (queue printers).');
+  assert.equal(say({}, ['a', 'b', 'c', 'd'].map((name) => ({ ...charge, name })), 9), 'Running for 3 h, waiting for activities a, b, c and 1 more, and 5 more tasks.');
+  assert.equal(say({}, [charge, charge]), 'Running for 3 h, waiting for activities charge-card (2).');
+  assert.equal(say({}, [{ ...charge, handedOverAt: at(-5) }]), 'Running for 3 h, waiting for the asynchronous completion of charge-card.');
+  assert.equal(say({}, []), 'Running for 3 h, between two turns.');
+  assert.equal(say({}, null), 'Running for 3 h.');
+  assert.equal(say({ status: 'Pending', startAt: at(600) }), 'Starts in 10 min.');
+  assert.equal(say({ status: 'Completed', updatedAt: at(-3600) }), 'Completed after 2 h, 1 h ago.');
+  assert.equal(say({ status: 'Failed', updatedAt: at(-3600), failure: { type: 'DeclinedError', message: 'no' } }), 'Failed after 2 h, 1 h ago: DeclinedError: no');
+  assert.equal(say({ status: 'Paused', paused: { at: at(-600), by: 'arn:aws:sts::1:assumed-role/Ops/alice' } }, [event]), 'Paused for 10 min by alice, waiting for event packed.');
+  assert.equal(say({ status: 'Blocked', updatedAt: at(-600), failure: { type: 'nondeterminism', message: 'x' } }), 'Blocked for 10 min: the code does not match the history.');
+  assert.equal(say({ status: 'Cancelling' }, [{ ...charge, cancelledAt: at(-5) }]), 'Cancelling, running for 3 h, waiting until the cancelled charge-card ends.');
+  assert.equal(say({ status: 'Terminated', updatedAt: at(-60), terminatedBy: 'alice' }), 'Terminated after 2 h 59 min, 1 min ago, by alice.');
+});
+
+test('one sentence describes a cancellation', () => {
+  const c = (more, activity) => page.cancelSentence({ decided: now, reason: 'select_loser', by: 'body', ...more }, activity);
+  assert.equal(c({ seen: now + 33, how: 'stopped', ended: now + 33 }), 'Cancelled: lost a select; the worker saw it after 33 ms and stopped');
+  assert.equal(c({ seen: now + 33, how: 'finished', ended: now + 1033 }), 'Cancelled: lost a select; the worker saw it after 33 ms and completed anyway 1.0 s later');
+  assert.equal(c({ seen: now + 33, how: 'leaked', ended: now + 1033 }), 'Cancelled: lost a select; the worker saw it after 33 ms and did not stop, so it was abandoned 1.0 s later');
+  assert.equal(c({ seen: now + 33 }), 'Cancelled: lost a select; the worker saw it after 33 ms and has not stopped yet');
+  assert.equal(c({ how: 'never_fires' }, false), 'Cancelled: lost a select; the timer was removed');
+  assert.equal(c({ how: 'never_started' }), 'Cancelled: lost a select; it had not started');
+  assert.equal(c({ how: 'worker_gone', ended: now + 5000 }), 'Cancelled: lost a select; the worker was lost after 5.0 s');
+  assert.equal(c({ open: true }), 'Cancelled: lost a select; no worker has seen it so far');
+  assert.equal(c({ open: true }, false), 'Cancelled: lost a select');
+  assert.equal(c({ reason: 'requested', by: 'arn:aws:sts::1:assumed-role/Ops/alice', message: 'too slow' }), 'Cancelled by alice: “too slow”');
+  assert.equal(c({ reason: 'requested', by: 'client' }), 'Cancelled by a client');
+  assert.equal(c({ reason: 'timeout', by: 'engine' }), 'Cancelled: timed out');
+});
+
+test('relative times have one unit', () => {
+  const said = (seconds) => page.ago(at(seconds), now);
+  assert.deepEqual([-2, -30, -90, -7300, -200_000, 240].map(said), ['now', '30 s ago', '1 min ago', '2 h ago', '2 d ago', 'in 4 min']);
+});
