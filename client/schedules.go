@@ -74,8 +74,8 @@ func (s *Schedules) Trigger(ctx context.Context, id string, opts ...TriggerOptio
 	return runID, nil
 }
 
-// Backfill starts the runs of a schedule for its scheduled times between from and to, inclusive. A time that already has a
-// run is skipped, even if the run failed, so that the call can be repeated. A purged run is started again. The window
+// Backfill starts the runs of a schedule for its scheduled times between from and to, inclusive. A time that already has
+// a run is skipped, even if the run failed, so that the call can be repeated. A purged run is started again. The window
 // may include times before the creation of the schedule, within its From and Until.
 //
 // The runs start in order, one after the other, or concurrently with schedule.OverlapAllow. They start after the runs

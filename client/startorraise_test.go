@@ -93,7 +93,8 @@ func TestStartOrRaiseEvent_endedInstance_isStartedAgainOnlyWithReplace(t *testin
 		t.Errorf("got %v, error %v", started, err)
 	}
 	h.Append("one", completed("1"))
-	if started, err := replace(); started == overHTTP || !errors.Is(err, client.ErrEnded) { // a problem does not have it
+	// a problem of the API does not have started
+	if started, err := replace(); started == overHTTP || !errors.Is(err, client.ErrEnded) {
 		t.Errorf("repeated call: got %v, error %v", started, err)
 	}
 	if len(h.raised()) != 2 {

@@ -133,11 +133,10 @@ const (
 func endStreams(ctx context.Context, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/events/stream") {
-			//nolint:contextcheck // the request has its own context, which ends with that of the process
 			limited, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(ctx, cancel)()
-			r = r.WithContext(limited)
+			r = r.WithContext(limited) //nolint:contextcheck // derived from the context of the request
 		}
 		h.ServeHTTP(w, r)
 	})

@@ -107,11 +107,13 @@ func TestDo_request_hasRouteHeadersAndEscapedID(t *testing.T) {
 
 // A response that is not one of the API is an error that names the operation. It is retryable if another attempt may
 // succeed.
+//
+//nolint:bodyclose // the client under test closes the bodies
 func TestDo_hostileResponse_returnsProviderError(t *testing.T) {
 	t.Parallel()
 	const page = "<html>Bad gateway</html>"
 	for name, tt := range map[string]struct {
-		response  func() *http.Response //nolint:bodyclose // the client under test closes it
+		response  func() *http.Response
 		retryable bool
 		attempts  int
 	}{
