@@ -74,9 +74,9 @@ func (s *Schedules) Trigger(ctx context.Context, id string, opts ...TriggerOptio
 	return runID, nil
 }
 
-// Backfill starts the runs of a schedule for its scheduled times between from and to, inclusive. A time that already has
-// a run is skipped, even if the run failed, so that the call can be repeated. A purged run is started again. The window
-// may include times before the creation of the schedule, within its From and Until.
+// Backfill starts the runs of a schedule for its scheduled times between from and to, inclusive. A time that already
+// has a run is skipped, even if the run failed, so that the call can be repeated. A purged run is started again. The
+// window may include times before the creation of the schedule, within its From and Until.
 //
 // The runs start in order, one after the other, or concurrently with schedule.OverlapAllow. They start after the runs
 // that are queued. Runs that become due during the backfill start before the rest of the backfill and cancel none of

@@ -101,7 +101,7 @@ function listView(address) {
 
   const told = h('span', { class: 'muted', role: 'status' }, q.wrong ? '' : 'Loading …');
   const wrong = h('div', { class: 'note bad', hidden: true, role: 'alert' });
-  const on = h('button', { type: 'button', hidden: true, onclick: () => list.more() }, 'Continue search');
+  const on = h('button', { type: 'button', hidden: true, onclick: () => { on.hidden = true; list.more(); } }, 'Continue search');
   const some = text ? 'matching' : 'all';
   let well = false;
 

@@ -32,7 +32,7 @@ const (
 
 	region, customer       = "region", "customer"
 	fulfil, ship           = "fulfil", "ship"
-	chargeCard             = "chargeCard"
+	chargeCard, report     = "chargeCard", "report"
 	defaultQueue, payments = "default", "payments"
 	v100, v110, v120       = "1.0.0", "1.1.0", "1.2.0"
 )
@@ -55,7 +55,7 @@ func (h *hub) QueryInstance(_ context.Context, q provider.QueryRequest) (json.Ra
 // fill creates the instances of the tests. The newest ones have individual histories.
 func (h *hub) fill() {
 	versions := map[string][]string{}
-	for _, name := range []string{fulfil, "charge", ship, "poller", "import", "report"} {
+	for _, name := range []string{fulfil, "charge", ship, "poller", "import", report} {
 		versions[name] = []string{v100, v110, v120, "2.0.0"}
 	}
 	for _, name := range []string{schedule.OrchestrationName, perdure.EntityOrchestrationName("stock")} {
@@ -98,7 +98,7 @@ func (h *hub) start(id, name, version string, ago time.Duration, tags map[string
 
 // common starts one of the many similar instances.
 func (h *hub) common(n int) {
-	names := []string{fulfil, "charge", ship, "report"}
+	names := []string{fulfil, "charge", ship, report}
 	id := fmt.Sprintf("order-%05d", n)
 	h.start(id, names[n%len(names)], v100, 0,
 		map[string]string{customer: strconv.Itoa(n % 97), region: []string{"eu", "us", "ap"}[n%3]},
@@ -172,10 +172,10 @@ func (h *hub) schedules(end time.Time) {
 	for _, s := range []schedule.Status{
 		{
 			Schedule: schedule.Schedule{
-				ID: "nightly", Orchestration: "report", Expression: "cron(0 2 * * ? *)", TimeZone: "Europe/Berlin",
+				ID: "nightly", Orchestration: report, Expression: "cron(0 2 * * ? *)", TimeZone: "Europe/Berlin",
 			},
-			NextDue: end.Add(19 * time.Hour).Truncate(time.Hour), LastRun: run("order-00003", schedule.OutcomeCompleted, ""),
-			Counts: schedule.Counts{Started: 211, Failed: 1},
+			NextDue: end.Add(19 * time.Hour).Truncate(time.Hour),
+			LastRun: run("order-00003", schedule.OutcomeCompleted, ""), Counts: schedule.Counts{Started: 211, Failed: 1},
 		},
 		{
 			Schedule: schedule.Schedule{ID: "sync", Orchestration: "import", Expression: "rate(5 minutes)"},
@@ -190,7 +190,8 @@ func (h *hub) schedules(end time.Time) {
 			panic(err)
 		}
 		h.start(id, schedule.OrchestrationName, "1", long, nil, `{}`)
-		script{h, id, end.Add(-long)}.at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1", BuildID: "b7"})
+		turn := history.Event{Kind: history.TurnStarted, Version: "1", BuildID: "b7"}
+		script{h, id, end.Add(-long)}.at(time.Second, turn)
 		doc, err := json.Marshal(s)
 		if err != nil {
 			panic(err)
@@ -251,7 +252,7 @@ func (h *hub) failed(end time.Time) {
 
 func (h *hub) terminated(end time.Time) {
 	const id = "report/2026 <q3>"
-	h.start(id, "report", v100, time.Hour, map[string]string{region: "us"}, `{}`)
+	h.start(id, report, v100, time.Hour, map[string]string{region: "us"}, `{}`)
 	s := script{h, id, end.Add(-time.Hour)}
 	s.at(time.Second, history.Event{Kind: history.TurnStarted, Version: v100, BuildID: "b7"})
 	s.at(9*time.Minute, history.Event{

@@ -23,8 +23,8 @@ type answer struct {
 	Untrusted untrusted `json:"untrusted,omitzero"`
 }
 
-// notify sets the notice.
-func (a *answer) notify(format string, args ...any) { a.Notice = fmt.Sprintf(format, args...) }
+// notifyf sets the notice.
+func (a *answer) notifyf(format string, args ...any) { a.Notice = fmt.Sprintf(format, args...) }
 
 // untrusted is data of the hub, whose texts are escaped: Text is that of the command, and Data that of the HTTP API.
 type untrusted struct {

@@ -46,7 +46,7 @@ func (s *server) deadLetters(ctx context.Context, c call[deadLetterArgs]) (*answ
 	n := fitting(docs, maxListBytes)
 	a := &answer{Summary: fmt.Sprintf("%d dead letters.", n)}
 	if !found.Complete || n < len(docs) {
-		a.notify("There may be more dead letters: count_dead_letters has the totals, and filters select others.")
+		a.notifyf("There may be more dead letters: count_dead_letters has the totals, and filters select others.")
 	}
 	text := operations.DeadLetterTable(found.Items[:n])
 	return a, a.setData(text, struct {

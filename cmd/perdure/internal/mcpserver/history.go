@@ -133,9 +133,9 @@ func (p *events) answer(st client.Status, execution string) (*answer, error) {
 	switch {
 	case p.more:
 		head.Next = p.items[len(p.items)-1].ID
-		a.notify("There are more events: repeat the call with after set to %d.", head.Next)
+		a.notifyf("There are more events: repeat the call with after set to %d.", head.Next)
 	case p.omitted > 0:
-		a.notify("%d earlier events are omitted.", p.omitted)
+		a.notifyf("%d earlier events are omitted.", p.omitted)
 	}
 	text := describe.InstanceHeader(st) + "execution " + execution + "\n\n" + describe.EventTable(p.items)
 	return a, a.setData(text, head, list{"events", p.docs})

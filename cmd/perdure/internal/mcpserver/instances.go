@@ -213,7 +213,7 @@ func (s *server) status(ctx context.Context, c call[instanceArgs]) (*answer, err
 	a := &answer{Summary: fmt.Sprintf("The instance is %s.", st.Status)}
 	if n := fitting(docs, maxListBytes); n < len(docs) || p != nil && p.Pending != nil && p.Total > n {
 		docs = docs[:n]
-		a.notify("Only %d pending tasks are listed: use the tool pending.", n)
+		a.notifyf("Only %d pending tasks are listed: use the tool pending.", n)
 	}
 	text := describe.Status(st) + describe.Blocked(&st, p) + describe.Pending(p, children, unread) +
 		describe.NextSteps(s.env, &st, p, children)
@@ -246,7 +246,7 @@ func (s *server) pending(ctx context.Context, c call[pendingArgs]) (*answer, err
 	a := &answer{Summary: pendingSummary(&st, p, len(live.items))}
 	if n := fitting(docs, maxListBytes); n < len(docs) || p != nil && p.Total > n {
 		docs = docs[:n]
-		a.notify("Only %d pending tasks are listed: those that failed before, then the oldest.", n)
+		a.notifyf("Only %d pending tasks are listed: those that failed before, then the oldest.", n)
 	}
 	text := describe.InstanceHeader(st) + describe.Pending(p, children, nil)
 	if len(live.items) > 0 {
@@ -320,7 +320,7 @@ func (s *server) blocked(ctx context.Context, c call[blockedArgs]) (*answer, err
 		a.Summary = fmt.Sprintf("The instance is not blocked. It is %s.", st.Status)
 	}
 	if unread != nil {
-		a.notify("The history could not be read, so that builds and children are not known.")
+		a.notifyf("The history could not be read, so that builds and children are not known.")
 	}
 	text := describe.Status(st) + describe.Blocked(&st, p) + describe.NextSteps(s.env, &st, p, children)
 	return a, a.setData(text, head)
