@@ -21,8 +21,9 @@ type runbookArgs struct {
 }
 
 const (
-	// maxSectionBytes is the size at which a section is cut.
-	maxSectionBytes = 4 << 10
+	// maxSectionBytes is the size at which a section is cut. All sections are smaller, because a part of a procedure
+	// is dangerous.
+	maxSectionBytes = 8 << 10
 	// headingWeight is the number of occurrences that a word in a heading counts for.
 	headingWeight = 6
 	// maxQueryBytes is the maximum size of a query.
