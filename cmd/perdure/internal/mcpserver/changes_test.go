@@ -137,6 +137,24 @@ func TestChanges_eachTool_changesOnlyAfterConfirmation(t *testing.T) {
 	f.wantError("drop_dead_letters", arguments{"queue": "default", "ids": []string{"x"}}, "1 of 1 dead letters not found")
 }
 
+// A user may see only the preview.
+func TestPreview_eachArgument_isInBothForms(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start("fulfil", "order-7")
+	f.connect("raise", "start")
+	r := f.call("raise", arguments{
+		"id": "order-7", "event": "refund", "data": arguments{"cents": 12345678901234567, "to": "a\u202eb"},
+	})
+	r.wantFacts(t, `event: `, `refund`, `12345678901234567`, `Orchestration  fulfil`)
+	if strings.Contains(r.text, "\u202e") {
+		t.Errorf("a direction character is not escaped: %s", r.text)
+	}
+	long := strings.Repeat("x", 100_000)
+	r = f.call("start", arguments{"id": "new", "name": "ship", "input": long, "tags": arguments{"team": "blue"}})
+	r.wantFacts(t, "ship", "blue", "No instance has this ID", "[cut: ")
+}
+
 func TestConfirmation_otherArgumentsStateOrTime_isRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
