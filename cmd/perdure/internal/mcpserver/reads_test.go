@@ -500,6 +500,26 @@ func TestRunbooks_query_findsTheSection(t *testing.T) {
 	}
 }
 
+// The name of an alarm has the prefix of all resources of the hub.
+func TestRunbooks_nameOfAlarm_findsItsRow(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).connect()
+	for _, alarm := range []string{
+		"InboxAge", "WorkAge-default", "WorkerMissing-default", "Unregistered-default", "TimersWaiting", "TimersAge",
+		"DeadLetters-inbox", "Throttles-Orchestrator", "Recursion-Worker", "InstancesBlocked", "InstancesDeleting",
+		"OldestPending", "WatchSilent", "TableThrottles", "ApiErrors", "CanaryErrors-Worker-3",
+		"CanaryBlocked-Orchestrator-3",
+	} {
+		name, _, _ := strings.Cut(alarm, "-")
+		r := f.call("runbooks", arguments{"query": "perdure-shop-" + alarm})
+		if !slices.ContainsFunc(r.Runbooks, func(s section) bool {
+			return s.Heading != "Alarms: The first ten minutes" && strings.Contains(s.Text, "\n| "+name)
+		}) {
+			t.Errorf("%s finds %+v", alarm, r.Runbooks)
+		}
+	}
+}
+
 // A client cannot read the rest of a section.
 func TestRunbooks_eachSection_isComplete(t *testing.T) {
 	t.Parallel()
