@@ -17,7 +17,7 @@ const (
 	// ActivityAbandoned means that an activity did not return in its grace period, after it was cancelled, lost its
 	// lock or was stopped. Its result is ignored, but its goroutine may still run. With `inline`, the orchestrator
 	// starts no inline activity while three abandoned ones run.
-	// Action: make the code observe `ctx`. `perdure why` shows a cancelled activity as LEAKED.
+	// Action: make the code observe `ctx`. `perdure why` shows a cancelled activity as ABANDONED.
 	ActivityAbandoned = "activity.abandoned"
 
 	// ActivityAbandonedReturned means that the code of an abandoned activity returned.

@@ -1,6 +1,7 @@
 // Command server serves the HTTP API of a hub in memory for make test-clients. The hub has the real engine and provider
 // on simulated AWS. In front of the API is a check of tokens that responds like API Gateway, and the protection of a
-// listening API. The command prints its address and exits when its standard input closes.
+// listening API. The command prints its address. It exits when its standard input closes, or after ten minutes, so that
+// a test that waits for something that does not happen fails.
 package main
 
 import (
@@ -28,6 +29,9 @@ func main() {
 	}
 }
 
+// longestRun is many times what the tests need.
+const longestRun = 10 * time.Minute
+
 func run() error {
 	c := &carrier{tokens: map[string]chan string{}}
 	h, err := simhub.New(simhub.Options{Registry: c.registry()})
@@ -52,6 +56,10 @@ func run() error {
 		_, _ = io.Copy(io.Discard, os.Stdin) // ends when the parent process closes it or exits
 		os.Exit(0)
 	}()
+	time.AfterFunc(longestRun, func() {
+		fmt.Fprintln(os.Stderr, "server: the tests did not end in", longestRun)
+		os.Exit(1)
+	})
 	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of a TCP listener
 	guarded := originguard.Loopback(port).Handler(originguard.AllMethods(originguard.Protection(), mux),
 		"open the address that was printed")

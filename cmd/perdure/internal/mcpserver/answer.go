@@ -21,6 +21,9 @@ type answer struct {
 	Runbooks []section `json:"runbooks,omitempty"`
 	// Untrusted holds all that the hub has stored.
 	Untrusted untrusted `json:"untrusted,omitzero"`
+
+	// cursor is the cursor of the next page, which the data has too.
+	cursor string
 }
 
 // notifyf sets the notice.
@@ -100,15 +103,17 @@ func (a *answer) result() (*mcp.CallToolResult, error) {
 	}, nil
 }
 
-// text returns the answer for clients that ignore structured content. Text of the hub is a JSON string in it.
+// text returns the answer for clients that ignore structured content. Text of the hub is a JSON string in it. They
+// continue a list with its cursor.
 func (a *answer) text() (string, error) {
 	short := struct {
-		Summary   string    `json:"summary"`
-		Notice    string    `json:"notice,omitempty"`
-		Preview   *preview  `json:"preview,omitempty"`
-		Runbooks  []section `json:"runbooks,omitempty"`
-		Untrusted string    `json:"untrusted,omitempty"`
-	}{a.Summary, a.Notice, a.Preview, a.Runbooks, a.Untrusted.Text}
+		Summary    string    `json:"summary"`
+		Notice     string    `json:"notice,omitempty"`
+		Preview    *preview  `json:"preview,omitempty"`
+		Runbooks   []section `json:"runbooks,omitempty"`
+		Untrusted  string    `json:"untrusted,omitempty"`
+		NextCursor string    `json:"nextCursor,omitempty"`
+	}{a.Summary, a.Notice, a.Preview, a.Runbooks, a.Untrusted.Text, a.cursor}
 	doc, err := json.MarshalIndent(short, "", " ")
 	if err != nil {
 		return "", fmt.Errorf("encode a text: %w", err)

@@ -87,7 +87,25 @@ func previewOf[In interface{ value() string }](
 		Summary: "This is a preview. Nothing was changed.",
 		Preview: &preview{Effect: ch.effect, Confirmation: value, ExpiresAt: expires.UTC().Truncate(time.Second)},
 	}
-	return a, a.setData(seen.text, seen.data)
+	text, err := argumentsText(c.raw)
+	if err != nil {
+		return nil, err
+	}
+	return a, a.setData(text+"\n"+seen.text, seen.data)
+}
+
+// argumentsText returns the arguments of a change, a line for each. A user who sees only the preview must know what is
+// sent.
+func argumentsText(raw map[string]json.RawMessage) (string, error) {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(raw)) {
+		var doc bytes.Buffer
+		if err := json.Compact(&doc, raw[name]); err != nil {
+			return "", fmt.Errorf("read argument %q: %w", name, err)
+		}
+		fmt.Fprintf(&b, "%s: %s\n", name, boundedText(doc.String(), maxFieldBytes))
+	}
+	return b.String(), nil
 }
 
 // confirm makes a change whose preview still applies.

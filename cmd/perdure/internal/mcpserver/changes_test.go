@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
@@ -135,6 +137,24 @@ func TestChanges_eachTool_changesOnlyAfterConfirmation(t *testing.T) {
 	f.wantError("drop_dead_letters", arguments{"queue": "default", "ids": []string{"x"}}, "1 of 1 dead letters not found")
 }
 
+// A user may see only the preview.
+func TestPreview_eachArgument_isInBothForms(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start("fulfil", "order-7")
+	f.connect("raise", "start")
+	r := f.call("raise", arguments{
+		"id": "order-7", "event": "refund", "data": arguments{"cents": 12345678901234567, "to": "a\u202eb"},
+	})
+	r.wantFacts(t, `event: `, `refund`, `12345678901234567`, `Orchestration  fulfil`)
+	if strings.Contains(r.text, "\u202e") {
+		t.Errorf("a direction character is not escaped: %s", r.text)
+	}
+	long := strings.Repeat("x", 100_000)
+	r = f.call("start", arguments{"id": "new", "name": "ship", "input": long, "tags": arguments{"team": "blue"}})
+	r.wantFacts(t, "ship", "blue", "No instance has this ID", "[cut: ")
+}
+
 func TestConfirmation_otherArgumentsStateOrTime_isRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -215,4 +235,29 @@ func TestConfirmation_hubFails_isUsedUp(t *testing.T) {
 	f.wantError("cancel", args, "SQS.SendMessage")
 	f.FailWith(nil)
 	f.wantError("cancel", args, "used already", "check the status")
+}
+
+// undeletable is a queue of dead letters that does not delete one of them.
+type undeletable struct {
+	backend
+
+	id string
+}
+
+func (u undeletable) DropDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
+	if slices.ContainsFunc(letters, func(d provider.DeadLetter) bool { return d.Record.ID == u.id }) {
+		return errors.New("slow down")
+	}
+	return u.backend.DropDeadLetters(ctx, queue, letters...)
+}
+
+func TestDropDeadLetters_oneFails_tellsHowManyAreDeleted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	kept, gone := f.letters.Bury("default", "corrupt: a", "{}"), f.letters.Bury("default", "corrupt: b", "{}")
+	f.hub.Admin = admin.New(undeletable{backend{f.Provider, f.letters}, kept}, admin.WithClock(f.env.Now))
+	f.connect("dead-letters drop")
+	args := arguments{"queue": "default", "ids": []string{kept, gone}}
+	args[fieldConfirmation] = f.call("drop_dead_letters", args).Preview.Confirmation
+	f.wantError("drop_dead_letters", args, "1 dead letters done, 0 kept, 1 failed", "slow down")
 }

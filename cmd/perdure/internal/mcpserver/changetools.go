@@ -212,12 +212,15 @@ func (s *server) addLetters() {
 			operation: x.operation, title: x.title, effect: x.effect, look: s.lookAtLetters,
 			do: func(ctx context.Context, c call[letterArgs], _ *sight) (string, any, error) {
 				done, err := x.act(ctx, letterQuery(&c.in, s.timeout))
-				did := fmt.Sprintf("%d dead letters done, %d kept, %d failed.", done.Done, done.Skipped, done.Failed)
-				return did, httpapi.DeadLetterResult{
+				did := fmt.Sprintf("%d dead letters done, %d kept, %d failed", done.Done, done.Skipped, done.Failed)
+				if err != nil {
+					return "", nil, fmt.Errorf("%s: %w", did, err)
+				}
+				return did + ".", httpapi.DeadLetterResult{
 					Done: done.Done, Skipped: done.Skipped, TooRecent: done.TooRecent, Failed: done.Failed,
 					SentNotDeleted: append([]string{}, done.SentNotDeleted...), Complete: done.Complete,
 					Errors: []string{},
-				}, err
+				}, nil
 			},
 		})
 	}

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -396,7 +397,14 @@ func TestList_manyLargeInstances_cursorFollowsTheLastOne(t *testing.T) {
 		for _, x := range r.items(t, "items") {
 			seen[x["instanceId"]] = true
 		}
-		if args["cursor"] = r.Untrusted.Data["nextCursor"]; args["cursor"] == nil {
+		args["cursor"] = r.Untrusted.Data["nextCursor"]
+		var text struct {
+			NextCursor any `json:"nextCursor"`
+		}
+		if err := json.Unmarshal([]byte(r.text), &text); err != nil || text.NextCursor != args["cursor"] {
+			t.Errorf("page %d: the text has the cursor %v, want %v: %v", pages, text.NextCursor, args["cursor"], err)
+		}
+		if args["cursor"] == nil {
 			if pages == 0 {
 				t.Error("all instances are on one page")
 			}
@@ -489,6 +497,40 @@ func TestRunbooks_query_findsTheSection(t *testing.T) {
 	}
 	if r := f.call("runbooks", arguments{"query": "xyzzy"}); len(r.Runbooks) != 0 {
 		t.Errorf("a word that no page has finds %+v", r.Runbooks)
+	}
+}
+
+// The name of an alarm has the prefix of all resources of the hub.
+func TestRunbooks_nameOfAlarm_findsItsRow(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).connect()
+	for _, alarm := range []string{
+		"InboxAge", "WorkAge-default", "WorkerMissing-default", "Unregistered-default", "TimersWaiting", "TimersAge",
+		"DeadLetters-inbox", "Throttles-Orchestrator", "Recursion-Worker", "InstancesBlocked", "InstancesDeleting",
+		"OldestPending", "WatchSilent", "TableThrottles", "ApiErrors", "CanaryErrors-Worker-3",
+		"CanaryBlocked-Orchestrator-3",
+	} {
+		name, _, _ := strings.Cut(alarm, "-")
+		r := f.call("runbooks", arguments{"query": "perdure-shop-" + alarm})
+		if !slices.ContainsFunc(r.Runbooks, func(s section) bool {
+			return s.Heading != "Alarms: The first ten minutes" && strings.Contains(s.Text, "\n| "+name)
+		}) {
+			t.Errorf("%s finds %+v", alarm, r.Runbooks)
+		}
+	}
+}
+
+// A client cannot read the rest of a section.
+func TestRunbooks_eachSection_isComplete(t *testing.T) {
+	t.Parallel()
+	index, err := runbookIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range index {
+		if got := boundedText(s.Text, maxSectionBytes); got != s.Text {
+			t.Errorf("%s, %q has %d bytes, and ends with %q", s.Page, s.Heading, len(s.Text), got[len(got)-30:])
+		}
 	}
 }
 

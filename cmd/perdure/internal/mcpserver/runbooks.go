@@ -21,9 +21,11 @@ type runbookArgs struct {
 }
 
 const (
-	// maxSectionBytes is the size at which a section is cut.
-	maxSectionBytes = 4 << 10
-	// headingWeight is the number of occurrences that a word in a heading counts for.
+	// maxSectionBytes is the size at which a section is cut. All sections are smaller, because a part of a procedure
+	// is dangerous.
+	maxSectionBytes = 8 << 10
+	// headingWeight is the number of occurrences that a word counts for in a heading, or in the first cell of a row, which
+	// names an alarm, a status or an error.
 	headingWeight = 6
 	// maxQueryBytes is the maximum size of a query.
 	maxQueryBytes = 500
@@ -93,8 +95,16 @@ func indexSection(s section) indexedSection {
 	for _, w := range wordsOf(s.Heading) {
 		x.words[w] += headingWeight
 	}
-	for _, w := range wordsOf(s.Text) {
-		x.words[w]++
+	for line := range strings.Lines(s.Text) {
+		for _, w := range wordsOf(line) {
+			x.words[w]++
+		}
+		if row, ok := strings.CutPrefix(line, "|"); ok {
+			first, _, _ := strings.Cut(row, "|")
+			for _, w := range wordsOf(first) {
+				x.words[w] += headingWeight
+			}
+		}
 	}
 	return x
 }
@@ -167,7 +177,8 @@ func (s *server) runbooks(_ context.Context, c call[runbookArgs]) (*answer, erro
 	if err != nil {
 		return nil, err
 	}
-	found, err := searchRunbooks(c.in.Query, limit)
+	// the words of this prefix of all alarms are on many pages
+	found, err := searchRunbooks(strings.ReplaceAll(c.in.Query, "perdure-"+s.env.HubName+"-", ""), limit)
 	if err != nil {
 		return nil, err
 	}

@@ -113,6 +113,7 @@ func (s *server) why(ctx context.Context, c call[whyArgs]) (*answer, error) {
 		Summary: fmt.Sprintf("The instance is %s. The page has %d cancellations. The last one of %d causes is "+
 			"the root cause.", st.Status, len(p.items), len(causes)),
 		Notice: p.notice(),
+		cursor: p.next,
 	}
 	head := whyHead{
 		InstanceID: st.InstanceID, ExecutionID: execution, Status: st.Status, StartedBy: st.StartedBy,
