@@ -9,9 +9,11 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/internal/apiclient"
+	"github.com/perdure/perdure/internal/apiwire"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -191,12 +193,16 @@ func (r *remote) deadLetters(ctx context.Context, q DeadLetterQuery, limit int) 
 	}
 	list.Complete = true
 	for _, queue := range names {
+		if len(list.Items) == limit {
+			list.Complete = false
+			break
+		}
 		if err := r.addDeadLetters(ctx, queue, &q, limit, &list); err != nil {
 			return DeadLetterList{}, err
 		}
 	}
 	if len(q.IDs) > 0 {
-		list.Complete = list.Complete && len(list.Items) == len(q.IDs)
+		list.Complete = len(list.Items) == len(q.IDs)
 	}
 	return list, nil
 }
@@ -208,8 +214,11 @@ func (r *remote) addDeadLetters(
 	var found []deadLetter
 	if len(q.IDs) > 0 {
 		for _, id := range q.IDs {
+			if slices.ContainsFunc(list.Items, func(d DeadLetter) bool { return d.Record.ID == id }) {
+				continue // it is in another queue
+			}
 			d, err := apiclient.Get[deadLetter](ctx, r.api, apiclient.Call{
-				Operation: "getDeadLetter", Path: []string{queue, id},
+				Operation: "getDeadLetter", Path: []string{queue, id}, Final: []string{apiwire.CodeDeadLetterNotFound},
 			})
 			switch {
 			case errors.Is(err, provider.ErrNotFound):
@@ -237,7 +246,7 @@ func (r *remote) addDeadLetters(
 	}
 	for i := range found {
 		letter := found[i].public()
-		if !q.SentBefore.IsZero() && !letter.SentAt.Before(q.SentBefore) {
+		if !q.SentBefore.IsZero() && letter.SentAt.After(q.SentBefore) || !matches(q, &letter) {
 			continue
 		}
 		if len(list.Items) == limit {
@@ -247,6 +256,12 @@ func (r *remote) addDeadLetters(
 		list.Items = append(list.Items, letter)
 	}
 	return nil
+}
+
+// matches reports whether a dead letter that was read by its ID has the other properties of a query.
+func matches(q *DeadLetterQuery, d *DeadLetter) bool {
+	return strings.HasPrefix(d.Reason, q.ReasonPrefix) &&
+		(q.InstanceID == "" || d.Subject.InstanceID == q.InstanceID)
 }
 
 // deadLetterSelection is the body of a redrive or drop.

@@ -31,13 +31,14 @@ func TestDial_restartOfIDInUse_namesNewInstance(t *testing.T) {
 	t.Parallel()
 	const inUse = `{"status":409,"code":"instance_id_in_use","detail":"instance id is in use","existing":{` +
 		`"orchestration":"hello","status":"Running","createdAt":"2026-07-01T03:00:00Z"`
+	two := []client.StartOption{client.WithInstanceID("two")}
 	for name, test := range map[string]struct {
 		body, want string
 		opts       []client.StartOption
 	}{
 		"derived ID":       {inUse + `,"instanceId":"one.restart-1"}}`, "one.restart-1", nil},
-		"ID of the caller": {inUse + `,"instanceId":"two"}}`, "two", []client.StartOption{client.WithInstanceID("two")}},
-		"earlier release":  {inUse + `}}`, "two", []client.StartOption{client.WithInstanceID("two")}},
+		"ID of the caller": {inUse + `,"instanceId":"two"}}`, "two", two},
+		"earlier release":  {inUse + `}}`, "two", two},
 	} {
 		id, err := respond(t, refused(http.StatusConflict, test.body)).Restart(t.Context(), "one", test.opts...)
 		e, exists := errors.AsType[*client.AlreadyExistsError](err)

@@ -206,6 +206,11 @@ func leaseErrorOf(e *leaseError) error {
 	return apiclient.ErrorOf("", opRenew, e.Code, e.Detail, e.Retryable)
 }
 
+// finalQueries are the problems of queries that a client of a provider returns at once.
+var finalQueries = []string{
+	apiwire.PrefixQuery + string(provider.QueryNotStarted), apiwire.PrefixQuery + string(provider.QueryTimedOut),
+}
+
 // QueryInstance implements provider.Querier.
 func (h *Hub) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	failed := func(p *apiwire.Problem) error { return queryError(&q, p) }
@@ -214,6 +219,7 @@ func (h *Hub) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.
 			State json.RawMessage `json:"state"`
 		}](ctx, h.api, apiclient.Call{
 			Operation: "entityState", Path: []string{entity, entityKey}, InstanceID: q.InstanceID, Errors: failed,
+			Final: finalQueries,
 		})
 		return r.State, err
 	}
@@ -221,7 +227,7 @@ func (h *Hub) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.
 		Answer json.RawMessage `json:"answer"`
 	}](ctx, h.api, apiclient.Call{
 		Operation: "queryInstance", Path: []string{q.InstanceID}, InstanceID: q.InstanceID, Errors: failed,
-		Body: map[string]any{"query": q.Name, fieldInput: q.Input},
+		Body: map[string]any{"query": q.Name, fieldInput: q.Input}, Final: finalQueries,
 	})
 	return r.Answer, err
 }
