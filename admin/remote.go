@@ -9,9 +9,11 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/internal/apiclient"
+	"github.com/perdure/perdure/internal/apiwire"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -191,21 +193,30 @@ func (r *remote) deadLetters(ctx context.Context, q DeadLetterQuery, limit int) 
 	}
 	list.Complete = true
 	for _, queue := range names {
+		if len(list.Items) == limit {
+			list.Complete = false
+			break
+		}
 		if err := r.addDeadLetters(ctx, queue, &q, limit, &list); err != nil {
 			return DeadLetterList{}, err
 		}
 	}
 	if len(q.IDs) > 0 {
-		list.Complete = list.Complete && len(list.Items) == len(q.IDs)
+		list.Complete = len(list.Items) == len(q.IDs)
 	}
 	return list, nil
 }
 
-// deadLettersByID returns the dead letters of a queue that have the IDs of a query, as far as they are visible.
-func (r *remote) deadLettersByID(ctx context.Context, queue string, ids []string) (found []deadLetter, err error) {
+// deadLettersByID returns the visible dead letters of a queue that have one of the IDs and are not in the list.
+func (r *remote) deadLettersByID(
+	ctx context.Context, queue string, ids []string, list *DeadLetterList,
+) (found []deadLetter, err error) {
 	for _, id := range ids {
+		if slices.ContainsFunc(list.Items, func(d DeadLetter) bool { return d.Record.ID == id }) {
+			continue // it is in another queue
+		}
 		d, err := apiclient.Get[deadLetter](ctx, r.api, apiclient.Call{
-			Operation: "getDeadLetter", Path: []string{queue, id},
+			Operation: "getDeadLetter", Path: []string{queue, id}, Final: []string{apiwire.CodeDeadLetterNotFound},
 		})
 		switch {
 		case errors.Is(err, provider.ErrNotFound):
@@ -243,7 +254,7 @@ func (r *remote) addDeadLetters(
 	var err error
 	complete := true
 	if len(q.IDs) > 0 {
-		found, err = r.deadLettersByID(ctx, queue, q.IDs)
+		found, err = r.deadLettersByID(ctx, queue, q.IDs, list)
 	} else {
 		found, complete, err = r.matchingDeadLetters(ctx, queue, q, limit)
 	}
@@ -253,7 +264,7 @@ func (r *remote) addDeadLetters(
 	list.Complete = list.Complete && complete
 	for i := range found {
 		letter := found[i].public()
-		if !q.SentBefore.IsZero() && !letter.SentAt.Before(q.SentBefore) {
+		if !q.SentBefore.IsZero() && letter.SentAt.After(q.SentBefore) || !matches(q, &letter) {
 			continue
 		}
 		if len(list.Items) == limit {
@@ -263,6 +274,12 @@ func (r *remote) addDeadLetters(
 		list.Items = append(list.Items, letter)
 	}
 	return nil
+}
+
+// matches reports whether a dead letter that was read by its ID has the other properties of a query.
+func matches(q *DeadLetterQuery, d *DeadLetter) bool {
+	return strings.HasPrefix(d.Reason, q.ReasonPrefix) &&
+		(q.InstanceID == "" || d.Subject.InstanceID == q.InstanceID)
 }
 
 // deadLetterSelection is the body of a redrive or drop.

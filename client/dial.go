@@ -71,8 +71,9 @@ func WithMaxAttempts(n int) DialOption {
 
 // Dial returns a client of the hub whose HTTP API (package httpapi) is at an endpoint, such as https://api.example.com.
 // It makes no requests. The client has the methods, errors and iterators of a client of New. The API decides the
-// caller's name: ContextWithCaller has no effect. PrepareStart, StoredPayload, and Payload for a payload that is not
-// inline, return a *NoRouteError.
+// caller's name: ContextWithCaller has no effect. Schedules.Pause and Schedules.Resume return nil for an update that is
+// sent and has no response in time. PrepareStart, StoredPayload, and Payload for a payload that is not inline, return a
+// *NoRouteError.
 //
 // The client repeats a request after a failure that may pass if a repetition has no other effect. It uses exponential
 // backoff with jitter, observes Retry-After, and has a retry budget: during an outage, most calls are tried once. Calls

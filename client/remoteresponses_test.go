@@ -32,8 +32,8 @@ func (f *fixed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// respond returns a remote client whose API always has the same response.
-func respond(t *testing.T, f *fixed, opts ...client.DialOption) *client.Client {
+// respond returns a remote client with a transport.
+func respond(t *testing.T, f http.RoundTripper, opts ...client.DialOption) *client.Client {
 	t.Helper()
 	opts = append(opts, client.WithHTTPClient(&http.Client{Transport: f}),
 		client.WithSleep(func(ctx context.Context, _ time.Duration) error { return ctx.Err() }))

@@ -131,7 +131,8 @@ func TestStart_idInUse_namesTheInstanceThatHasIt(t *testing.T) {
 	h.start(t, "one")
 	h.Append("one", completed("1"))
 	a := h.call(t, http.MethodPost, hello, `{"instanceId":"one"}`).want(http.StatusConflict)
-	want := `"existing":{"orchestration":"hello","status":"Completed","createdAt":"2026-07-01T03:00:00Z"}`
+	want := `"existing":{"instanceId":"one","orchestration":"hello","status":"Completed",` +
+		`"createdAt":"2026-07-01T03:00:00Z"}`
 	if body := a.Body.String(); !strings.Contains(body, want) ||
 		!strings.Contains(body, `orchestration \"hello\", Completed, started at 2026-07-01T03:00:00Z`) {
 		t.Errorf("%s, want %s", body, want)

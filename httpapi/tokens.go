@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -42,18 +43,36 @@ func (t tokens) fail(c *call) error {
 	if doc == nil {
 		return &provider.FieldError{Field: fieldError, Problem: "is required"}
 	}
-	var failed ExternalError
-	if err := request.Object(doc,
-		map[string]any{
-			"type": &failed.Type, fieldMessage: &failed.Message, "nonRetryable": &failed.Permanent,
-			"details": &failed.Details,
-		}); err != nil {
+	failed, err := readError(doc, 0)
+	if err != nil {
 		return err
 	}
-	if err := t.client.FailActivity(c.ctx(), token, &failed); err != nil {
+	if err := t.client.FailActivity(c.ctx(), token, failed); err != nil {
 		return err
 	}
 	return c.reply(http.StatusAccepted, struct{}{})
+}
+
+// maxCauses is the maximum number of causes below an error. A history stores as many.
+const maxCauses = 8
+
+// readError reads an error with its causes. depth is the number of errors above it.
+func readError(doc json.RawMessage, depth int) (*ExternalError, error) {
+	if depth > maxCauses {
+		return nil, &provider.FieldError{
+			Field: "cause", Problem: fmt.Sprintf("must not be nested more than %d times", maxCauses),
+		}
+	}
+	var e ExternalError
+	var cause json.RawMessage
+	err := request.Object(doc, map[string]any{
+		"type": &e.Type, fieldMessage: &e.Message, "nonRetryable": &e.Permanent, "details": &e.Details,
+		"cause": &cause, "joined": &e.Joined,
+	})
+	if err == nil && cause != nil {
+		e.Cause, err = readError(cause, depth+1)
+	}
+	return &e, err
 }
 
 func (t tokens) heartbeat(c *call) error {
@@ -93,6 +112,21 @@ type ExternalError struct {
 	Permanent bool
 	// Details are JSON details of the error (perdure.WithErrorDetails). nil and null mean none.
 	Details json.RawMessage
+	// Cause is the error that this error wraps, or nil. Joined are the types of further errors, which retry policies
+	// match too.
+	Cause  *ExternalError
+	Joined []string
+}
+
+// Unwrap returns the cause and the joined errors.
+func (f *ExternalError) Unwrap() (errs []error) {
+	if f.Cause != nil {
+		errs = append(errs, f.Cause)
+	}
+	for _, name := range f.Joined {
+		errs = append(errs, &ExternalError{Type: name, Message: name})
+	}
+	return errs
 }
 
 // As makes the details available to perdure.ErrorDetails.

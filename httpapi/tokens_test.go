@@ -106,6 +106,25 @@ func TestActivityTokens_completeAndFail_sendOutcome(t *testing.T) {
 		`{"token":"c1.waits","error":{"kind":"x"}}`).wantProblem(http.StatusBadRequest, "invalid_request", "kind")
 }
 
+func TestFailActivity_causesAndJoinedTypes_areStored(t *testing.T) {
+	t.Parallel()
+	h := handing(t)
+	nested := func(n int) string {
+		return `{"token":"c1.waits","error":` + strings.Repeat(`{"type":"Charge","joined":["Audit"],"cause":`, n) +
+			`{"type":"Declined","message":"no funds"}` + strings.Repeat("}", n+1)
+	}
+	h.call(t, http.MethodPost, activities+"fail", nested(1)).want(http.StatusAccepted)
+	sent := h.Sent()
+	f := sent[len(sent)-1].Outcomes[0].Error
+	if f.Type != "Charge" || f.Cause == nil || f.Cause.Type != "Declined" || f.Cause.Message != "no funds" ||
+		len(f.Joined) != 1 || f.Joined[0] != "Audit" {
+		t.Errorf("got failure %+v", f)
+	}
+	h.call(t, http.MethodPost, activities+"fail", nested(8)).want(http.StatusAccepted)
+	h.call(t, http.MethodPost, activities+"fail", nested(9)).wantProblem(http.StatusBadRequest, "invalid_request",
+		"cause")
+}
+
 func TestHeartbeatActivity_cancelledActivity_returnsCancellation(t *testing.T) {
 	t.Parallel()
 	h := handing(t)

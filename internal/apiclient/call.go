@@ -50,6 +50,8 @@ type Call struct {
 	// Settled holds codes of problems that mean success if an earlier attempt of this call may have reached the hub: it
 	// has taken effect.
 	Settled []string
+	// Final holds codes of problems after which the call is not repeated, although the problem may pass.
+	Final []string
 	// Errors returns the error of a problem, or nil for the common errors.
 	Errors func(p *apiwire.Problem) error
 }

@@ -1,6 +1,7 @@
 package apiclient
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -76,6 +77,7 @@ func alreadyExists(instanceID string, p *apiwire.Problem) error {
 		e.Reason = provider.ErrPurged
 	}
 	if x := p.Existing; x != nil {
+		e.InstanceID = cmp.Or(x.InstanceID, instanceID)
 		e.Orchestration, e.Status, e.CreatedAt = x.Orchestration, x.Status, x.CreatedAt
 	}
 	return e

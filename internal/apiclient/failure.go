@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -59,7 +60,7 @@ func (c *Client) rejected(o *api.Operation, call *Call, resp *http.Response, bod
 	f := &failure{reached: true, cost: retryCost, retryAfter: c.retryAfter(resp)}
 	var p apiwire.Problem
 	if err := json.Unmarshal(body, &p); err == nil && p.Code != "" {
-		f.code, f.transient = p.Code, p.Retryable
+		f.code, f.transient = p.Code, p.Retryable && !slices.Contains(call.Final, p.Code)
 		f.reached = p.Retryable || resp.StatusCode >= http.StatusInternalServerError
 		f.err = c.errorOf(o, call, &p)
 		return f

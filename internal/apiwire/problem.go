@@ -32,6 +32,8 @@ type Problem struct { //nolint:errname // the name in RFC 9457
 
 // Existing describes the instance that has the ID of a start.
 type Existing struct {
+	// InstanceID is empty in problems of earlier releases.
+	InstanceID    string                 `json:"instanceId,omitempty"`
 	Orchestration string                 `json:"orchestration"`
 	Status        provider.RuntimeStatus `json:"status"`
 	CreatedAt     time.Time              `json:"createdAt"`

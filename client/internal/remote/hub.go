@@ -201,7 +201,7 @@ type startBody struct {
 	InstanceID    string            `json:"instanceId,omitempty"`
 	Orchestration string            `json:"orchestration,omitempty"`
 	Input         json.RawMessage   `json:"input,omitempty"`
-	Version       string            `json:"version,omitempty"`
+	Version       *string           `json:"version,omitempty"`
 	Delay         string            `json:"delay,omitempty"`
 	Tags          map[string]string `json:"tags,omitempty"`
 	IfExists      *string           `json:"ifExists,omitempty"`
@@ -215,7 +215,7 @@ type startBody struct {
 // key, so that a repeated request does not start another instance.
 func newStart(s *provider.Start, o *starting.Options) (b startBody, idempotencyKey string, err error) {
 	doc, _ := s.Input.Document()
-	b = startBody{InstanceID: s.InstanceID, Input: doc, Version: o.Version, Tags: o.Tags, IfExists: o.IfExists}
+	b = startBody{InstanceID: s.InstanceID, Input: doc, Version: versionOf(o), Tags: o.Tags, IfExists: o.IfExists}
 	if o.Delay != 0 {
 		b.Delay = o.Delay.String()
 	}
@@ -275,13 +275,13 @@ func (h *Hub) Restart(ctx context.Context, instanceID string, o *starting.Option
 	if err := inputcheck.InstanceID(instanceID); err != nil {
 		return "", err
 	}
-	if o.Tags != nil || o.IdempotencyKey != nil {
+	if o.TagsSet || o.IdempotencyKey != nil {
 		return "", &apiclient.NoRouteError{
 			Operation: "Restart with WithTags or WithIdempotencyKey",
 			Reason:    "the API keeps the tags and derives the key",
 		}
 	}
-	b := startBody{Version: o.Version, From: o.FromEvent}
+	b := startBody{Version: versionOf(o), From: o.FromEvent}
 	if o.InstanceID != nil {
 		b.InstanceID = *o.InstanceID
 	}
@@ -293,7 +293,21 @@ func (h *Hub) Restart(ctx context.Context, instanceID string, o *starting.Option
 			Operation: "restartInstance", Path: []string{instanceID}, InstanceID: instanceID, NamesOther: true, Body: b,
 		})
 		newID = a.InstanceID
+		if e, ok := errors.AsType[*provider.AlreadyExistsError](err); ok {
+			if e.InstanceID == instanceID { // the API of an earlier release does not return the ID
+				e.InstanceID = b.InstanceID
+			}
+			newID = e.InstanceID
+		}
 		return err
 	})
 	return newID, err
+}
+
+// versionOf returns the version that the caller set, or nil. An empty version is the default of the deployed build.
+func versionOf(o *starting.Options) *string {
+	if !o.VersionSet {
+		return nil
+	}
+	return &o.Version
 }

@@ -41,6 +41,20 @@ type failing struct {
 	Message      string          `json:"message"`
 	NonRetryable bool            `json:"nonRetryable,omitempty"`
 	Details      json.RawMessage `json:"details,omitempty"`
+	Cause        *failing        `json:"cause,omitempty"`
+	Joined       []string        `json:"joined,omitempty"`
+}
+
+// newFailing returns the error of a failure, with its causes.
+func newFailing(f *history.Failure) *failing {
+	if f == nil {
+		return nil
+	}
+	details, _ := f.Details.Document()
+	return &failing{
+		Type: f.Type, Message: f.Message, NonRetryable: f.NonRetryable, Details: details,
+		Cause: newFailing(f.Cause), Joined: f.Joined,
+	}
 }
 
 // Complete completes the attempt of a token with a result.
@@ -50,7 +64,8 @@ func (a *Attempts) Complete(ctx context.Context, token string, result any) error
 		return err
 	}
 	inline, _ := doc.Document()
-	return a.end(ctx, clientcall.Complete, "completeActivity", &completionBody{Token: token, Result: inline})
+	return a.end(ctx, clientcall.Complete, "completeActivity", &completionBody{Token: token, Result: inline},
+		apiwire.CodeActivityOver, apiwire.CodeExecutionOver)
 }
 
 // Fail fails the attempt of a token with an error.
@@ -59,17 +74,21 @@ func (a *Attempts) Fail(ctx context.Context, token string, err error) error {
 	if err != nil {
 		return err
 	}
-	details, _ := f.Details.Document()
-	return a.end(ctx, clientcall.Fail, "failActivity", &completionBody{Token: token, Error: &failing{
-		Type: f.Type, Message: f.Message, NonRetryable: f.NonRetryable, Details: details,
-	}})
+	body := completionBody{Token: token, Error: newFailing(f)}
+	return a.end(ctx, clientcall.Fail, "failActivity", &body,
+		apiwire.CodeActivityOver, apiwire.CodeExecutionOver, apiwire.CodeSuperseded)
 }
 
-func (a *Attempts) end(ctx context.Context, operation, id string, body *completionBody) error {
+// end sends an outcome. The problems with the settled codes mean that an earlier request has sent it.
+func (a *Attempts) end(ctx context.Context, operation, id string, body *completionBody, settled ...string) error {
 	return a.hub.call(ctx, operation, "", "", func(ctx context.Context) error {
-		_, err := a.hub.api.Do(ctx, apiclient.Call{
-			Operation: id, Body: body, Errors: tokenError, Settled: []string{apiwire.CodeActivityOver},
-		})
+		call := apiclient.Call{Operation: id, Body: body, Errors: tokenError, Settled: settled}
+		_, err := a.hub.api.Do(ctx, call)
+		if field, ok := errors.AsType[*provider.FieldError](err); ok && body.Error != nil &&
+			(field.Field == "cause" || field.Field == "joined") { // an API of an earlier release
+			body.Error.Cause, body.Error.Joined = nil, nil
+			_, err = a.hub.api.Do(ctx, call)
+		}
 		return a.publicError(err)
 	})
 }
@@ -187,6 +206,11 @@ func leaseErrorOf(e *leaseError) error {
 	return apiclient.ErrorOf("", opRenew, e.Code, e.Detail, e.Retryable)
 }
 
+// finalQueries are the problems of queries that a client of a provider returns at once.
+var finalQueries = []string{
+	apiwire.PrefixQuery + string(provider.QueryNotStarted), apiwire.PrefixQuery + string(provider.QueryTimedOut),
+}
+
 // QueryInstance implements provider.Querier.
 func (h *Hub) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	failed := func(p *apiwire.Problem) error { return queryError(&q, p) }
@@ -195,6 +219,7 @@ func (h *Hub) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.
 			State json.RawMessage `json:"state"`
 		}](ctx, h.api, apiclient.Call{
 			Operation: "entityState", Path: []string{entity, entityKey}, InstanceID: q.InstanceID, Errors: failed,
+			Final: finalQueries,
 		})
 		return r.State, err
 	}
@@ -202,7 +227,7 @@ func (h *Hub) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.
 		Answer json.RawMessage `json:"answer"`
 	}](ctx, h.api, apiclient.Call{
 		Operation: "queryInstance", Path: []string{q.InstanceID}, InstanceID: q.InstanceID, Errors: failed,
-		Body: map[string]any{"query": q.Name, fieldInput: q.Input},
+		Body: map[string]any{"query": q.Name, fieldInput: q.Input}, Final: finalQueries,
 	})
 	return r.Answer, err
 }

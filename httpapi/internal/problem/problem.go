@@ -198,7 +198,8 @@ func ofIDInUse(err error) Problem {
 	if taken, ok := errors.AsType[*client.AlreadyExistsError](err); ok && taken.Holder() != "" {
 		p.Detail += ": " + taken.Holder()
 		p.Existing = &apiwire.Existing{
-			Orchestration: taken.Orchestration, Status: taken.Status, CreatedAt: taken.CreatedAt.UTC(),
+			InstanceID: taken.InstanceID, Orchestration: taken.Orchestration, Status: taken.Status,
+			CreatedAt: taken.CreatedAt.UTC(),
 		}
 	}
 	return p
