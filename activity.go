@@ -37,13 +37,13 @@ func OnQueue(name string) ActivityOption {
 	return activityOption(func(a *registry.Activity) { a.Queue = name })
 }
 
-// WithCancelPollInterval sets how often the worker checks whether a running activity was cancelled. The default is the
-// worker's setting PERDURE_CANCEL_POLL_INTERVAL, 250 ms. The interval must be 10 ms to 12 h, otherwise
+// WithCancelPollInterval sets the interval at which the worker checks whether a running activity was cancelled. The
+// default is the worker's setting PERDURE_CANCEL_POLL_INTERVAL, 250 ms. The interval must be 10 ms to 12 h, otherwise
 // WithCancelPollInterval panics.
 //
 // A check is one DynamoDB read for all activities of an execution that run in the same process. At 250 ms and us-east-1
-// list prices it costs 0.11 cents an hour. Use a longer interval for activities that run for hours and need not stop
-// immediately.
+// list prices, the checks cost 0.11 cents an hour. Use a longer interval for activities that run for hours and do not
+// have to stop immediately.
 func WithCancelPollInterval(d time.Duration) ActivityOption {
 	if d < minCancelPoll || d > maxCancelPoll {
 		panic(fmt.Sprintf("perdure: WithCancelPollInterval: %v is out of range; use %v to %v",
@@ -62,8 +62,8 @@ const (
 // dependencies. AddActivity panics if name is empty, not valid UTF-8 or already registered, or if fn is nil.
 //
 // fn can run more than once for one call, for example after a worker crashed or a message was delivered twice. Make it
-// idempotent. Its ctx ends when the activity is cancelled or when the worker can no longer run it. [context.Cause] then
-// returns a *CancelledError or a *TimeoutError.
+// idempotent. The context of fn ends when the activity is cancelled or the worker must stop running it. [context.Cause]
+// then returns a *CancelledError or a *TimeoutError.
 func AddActivity[In, Out any](
 	r *Registry, name string, fn func(context.Context, In) (Out, error), opts ...ActivityOption,
 ) {
@@ -85,7 +85,7 @@ func newActivity(name string, opts []ActivityOption) registry.Activity {
 	return a
 }
 
-// runActivity runs the code of an activity. Package perduretest finds its name in stacks.
+// runActivity runs the code of an activity. Package perduretest searches stack traces for the name of this function.
 func runActivity[In, Out any](
 	ctx context.Context, name string, fn func(context.Context, In) (Out, error), doc json.RawMessage,
 ) (out json.RawMessage, f *history.Failure) {
@@ -110,7 +110,7 @@ func runActivity[In, Out any](
 }
 
 // ActivityRef refers to an activity by its name and types, without its implementation. Programs that only call the
-// activity use it. Create an ActivityRef with DefineActivity; the methods of a zero ActivityRef panic.
+// activity use it. Create an ActivityRef with DefineActivity. The methods of a zero ActivityRef panic.
 type ActivityRef[In, Out any] struct {
 	name, queue string
 	cancelPoll  time.Duration

@@ -16,19 +16,18 @@ type activityCallOption func(c *replay.ActivityCall)
 
 func (o activityCallOption) applyToActivityCall(c *replay.ActivityCall) { o(c) }
 
-// WithStartToCloseTimeout limits the time that one attempt of an activity may run after a worker has started it. When d
-// has elapsed, the context of the attempt ends and the attempt fails with a *TimeoutError.
+// WithStartToCloseTimeout limits the run time of each attempt of an activity, from its start by a worker. When d has
+// elapsed, the context of the attempt ends and the attempt fails with a *TimeoutError.
 //
-// d is rounded up to whole milliseconds. Values of 0 or less count as 1 ms, and values of more than ten years as ten
-// years.
+// d is rounded up to whole milliseconds, and limited to the range from 1 ms to ten years.
 func WithStartToCloseTimeout(d time.Duration) ActivityCallOption {
 	return activityCallOption(func(c *replay.ActivityCall) { c.StartToClose = limit(d) })
 }
 
-// WithHeartbeatTimeout limits the time between the start of an attempt, its calls of Heartbeat, and its end. When d has
-// elapsed without a heartbeat, the context of the attempt ends and the attempt fails with a *TimeoutError, even if it
-// returns a result later. Use it to detect a long activity that hangs. d is rounded and limited as in
-// WithStartToCloseTimeout.
+// WithHeartbeatTimeout limits the time between two heartbeats of an attempt. The start and the end of the attempt count
+// as heartbeats. When d has elapsed without a heartbeat, the context of the attempt ends and the attempt fails with a
+// *TimeoutError. A result that the activity returns later is ignored. Use the option to detect a long activity that
+// hangs. d is rounded and limited as in WithStartToCloseTimeout.
 func WithHeartbeatTimeout(d time.Duration) ActivityCallOption {
 	return activityCallOption(func(c *replay.ActivityCall) { c.Heartbeat = limit(d) })
 }
@@ -36,25 +35,27 @@ func WithHeartbeatTimeout(d time.Duration) ActivityCallOption {
 // WithScheduleToCloseTimeout limits the total time of an activity, from the turn that schedules it. The time includes
 // the wait for a worker, all attempts, and the waits between them. When d has elapsed, the activity fails with a
 // *TimeoutError, and the context of a running attempt ends. If no worker runs the activity at that time, or if its
-// worker has died, it fails up to one second late. If the next attempt would start after that time, it is not made and
-// the activity fails with the error of the last attempt. d is rounded and limited as in WithStartToCloseTimeout.
+// worker has died, the activity fails up to one second late. If the next attempt would start after that time, the
+// activity fails immediately with the error of the last attempt. d is rounded and limited as in
+// WithStartToCloseTimeout.
 func WithScheduleToCloseTimeout(d time.Duration) ActivityCallOption {
 	return activityCallOption(func(c *replay.ActivityCall) { c.ScheduleToClose = limit(d) })
 }
 
-// longestLimit caps the limits, so that adding one to a time cannot overflow.
+// longestLimit is the longest timeout. The sum of a time and a timeout cannot overflow.
 const longestLimit = 10 * 365 * 24 * time.Hour
 
 // limit clamps a duration to 1 ms to ten years.
 func limit(d time.Duration) time.Duration { return min(max(d, time.Millisecond), longestLimit) }
 
 // WithFairnessKey assigns the activity to a tenant for SQS fair queues. While the activities of one key occupy the
-// workers of a queue, SQS delivers the activities of other keys first. A key is noisy if it has more than a tenth of
-// the messages in flight, and at least 30. Nothing is rejected or lost, and without a backlog the option has no effect.
-// Each activity without a key counts as a tenant of its own. Keys of different queues are independent.
+// workers of a queue, SQS delivers the activities of other keys first. SQS does this for keys with at least 30 messages
+// in flight and more than a tenth of all messages in flight. Nothing is rejected or lost, and without a backlog the
+// option has no effect. Each activity without a key counts as a separate tenant. Keys of different queues are
+// independent.
 //
 // The key is at most 256 bytes of UTF-8, otherwise WithFairnessKey panics. An empty key is the same as no key. The
-// history stores the key; SQS receives only a digest.
+// history stores the key, but SQS receives only a digest.
 func WithFairnessKey(key string) ActivityCallOption {
 	names.MustKey("WithFairnessKey", key, 0)
 	return activityCallOption(func(c *replay.ActivityCall) { c.FairnessKey = key })
@@ -62,34 +63,34 @@ func WithFairnessKey(key string) ActivityCallOption {
 
 // Exclusive limits a key to one running attempt at a time, across all instances of the hub. It applies to the
 // activities of one work queue. Other attempts with the same key wait in the order in which their calls were committed.
-// A retry goes to the end of the line. SQS accepts 300 activities a second for one key.
+// A retry waits behind all attempts that are already waiting. SQS accepts 300 activities a second for one key.
 //
-// A worker that hangs for longer than its lock on the message (30 seconds) loses the key, and the next attempt can
-// start while the first one still runs. If a service must reject writes of the earlier attempt, pass it the IDs of
-// ActivityInfo. If a worker dies, the key stays locked for 30 seconds, or for the function's timeout if the activity
+// A worker that hangs for longer than its lock on the message (30 seconds) loses the key. The next attempt can then
+// start while the first one still runs. Pass the IDs of ActivityInfo to a service that must reject writes of the
+// earlier attempt. If a worker dies, the key stays locked for 30 seconds, or for the function's timeout if the activity
 // had run for less than 3 seconds.
 //
 // Limits:
 //
-//   - The hub needs a FIFO queue next to the work queue: set Exclusive in WorkQueueProps of the CDK construct. Without
-//     it the activity fails with an *ActivityError of type ExclusiveQueueError.
+//   - The hub needs a FIFO queue for the work queue. Set Exclusive in WorkQueueProps of the CDK construct. Without the
+//     FIFO queue, the activity fails with an *ActivityError of type ExclusiveQueueError.
 //   - An activity that returns ErrPending fails with type ExclusivePendingError.
 //   - The activity never runs inline, and a fairness key has no effect on it.
 //
-// The key is 1 to 256 bytes of UTF-8, otherwise Exclusive panics. The history stores the key; SQS receives only a
+// The key is 1 to 256 bytes of UTF-8, otherwise Exclusive panics. The history stores the key, but SQS receives only a
 // digest. See docs/guides/exclusive-keys.md.
 func Exclusive(key string) ActivityCallOption {
 	names.MustKey("Exclusive", key, 1)
 	return activityCallOption(func(c *replay.ActivityCall) { c.ExclusiveKey = key })
 }
 
-// CallActivity schedules an activity and returns the future of its result. fn identifies the activity and is not
-// called: pass the function that was registered, or the same method of any value of the type, even nil. Functions that
-// cannot be identified stop the turn with an error: closures, a function that is registered under several names, and
-// methods of an interface. Use CallActivityByName or DefineActivity for them.
+// CallActivity schedules an activity and returns the future of its result. CallActivity uses fn only to identify the
+// activity and does not call it. Pass the registered function, or the same method of any value of the type, even nil.
+// CallActivity cannot identify a closure, an interface method, or a function that is registered under several names,
+// and stops the turn with an error. Use CallActivityByName or DefineActivity for such functions.
 //
-// The activity runs at least once. If it fails, the future has an *ActivityError. If the input cannot be encoded or is
-// larger than MaxPayloadBytes, the future fails and nothing is scheduled.
+// The activity runs at least once. If the activity fails, the future fails with an *ActivityError. If the input cannot
+// be encoded or is larger than MaxPayloadBytes, the future fails and nothing is scheduled.
 func CallActivity[In, Out any](
 	ctx *OrchestrationContext, fn func(context.Context, In) (Out, error), in In, opts ...ActivityCallOption,
 ) *Future[Out] {
@@ -100,9 +101,9 @@ func CallActivity[In, Out any](
 	return callActivity[Out](ctx, replay.ActivityCall{Name: a.Name, Queue: a.Queue, Inline: a.Inline}, in, opts)
 }
 
-// CallActivityByName schedules the activity of that name like CallActivity. The activity need not be registered in this
-// program. It runs on the queue that it is registered with here, or else on DefaultQueue. CallActivityByName panics if
-// name is empty or not valid UTF-8.
+// CallActivityByName schedules the activity of that name like CallActivity. The activity does not have to be registered
+// in this program. An activity that is registered here runs on its registered queue. Other activities run on
+// DefaultQueue. CallActivityByName panics if name is empty or not valid UTF-8.
 func CallActivityByName[Out any](
 	ctx *OrchestrationContext, name string, in any, opts ...ActivityCallOption,
 ) *Future[Out] {
@@ -128,7 +129,7 @@ func callActivity[Out any](
 	return &Future[Out]{task: ctx.replay.ScheduleActivity(call)}
 }
 
-// withOptions is a separate function, so that a call without options stays on the stack.
+// withOptions is a separate function, so that a call without options is allocated on the stack.
 func withOptions(call replay.ActivityCall, opts []ActivityCallOption) replay.ActivityCall {
 	for _, opt := range opts {
 		opt.applyToActivityCall(&call)
@@ -137,7 +138,7 @@ func withOptions(call replay.ActivityCall, opts []ActivityCallOption) replay.Act
 	return call
 }
 
-// failed returns the future of work that was not scheduled.
+// failed returns a failed future for work that was not scheduled.
 func failed[T any](ctx *OrchestrationContext, name string, err error) *Future[T] {
 	return &Future[T]{task: ctx.replay.Settled(name, failureOf(err)), err: err, loaded: true}
 }
@@ -146,12 +147,12 @@ func failed[T any](ctx *OrchestrationContext, name string, err error) *Future[T]
 // and that has no idempotency key, such as a payment. Without AtMostOnce, an activity runs again if its worker dies.
 //
 // If the worker dies or stops, loses its lock on the message, or cannot record the start reliably, the attempt fails
-// with an *[InterruptedError], and the work may be done, half done or not done. With [WithRetry], the failed attempt is
-// followed by another one. To handle the error in the orchestration instead, use no retry policy, or add "interrupted"
-// to [RetryPolicy.NonRetryableErrorTypes].
+// with an *[InterruptedError]. Its work may then be complete, partial or not started. [WithRetry] makes another
+// attempt. To handle the error in the orchestration instead, use no retry policy, or add "interrupted" to
+// [RetryPolicy.NonRetryableErrorTypes].
 //
-// The failure is reported when the message is redelivered: 30 seconds after the worker's death by default, or after the
-// function's timeout if the worker died in the first 3 seconds of the activity.
+// The failure is reported when the message is redelivered, by default 30 seconds after the worker died. If the worker
+// died in the first 3 seconds of the activity, the message is redelivered after the function's timeout.
 //
 // Limits:
 //
@@ -161,8 +162,8 @@ func failed[T any](ctx *OrchestrationContext, name string, err error) *Future[T]
 //     restore of the hub's table, activities that started after the restored second start again.
 //   - Workers in other languages ignore the option and run the activity at least once.
 //
-// The option is recorded with the call. It costs the worker one read and two writes for each activity, and one more
-// write every 15 seconds. All workers must run a release that supports AtMostOnce before orchestrations use it.
+// The option is recorded with the call. For each activity, the worker makes one read and two writes, and one more write
+// every 15 seconds. All workers must run a release that supports AtMostOnce before orchestrations use it.
 func AtMostOnce() ActivityCallOption {
 	return activityCallOption(func(c *replay.ActivityCall) { c.AtMostOnce = true })
 }

@@ -208,7 +208,7 @@ func TestNondeterminismError_replayDiverges_isReturned(t *testing.T) {
 	err := w.open().Replay(w.history)
 	var e *perdure.NondeterminismError
 	if !errors.As(err, &e) || e.EventID != 3 ||
-		!strings.Contains(err.Error(), `history has TimerCreated "inc", the code asked for ActivityScheduled "inc"`) {
+		!strings.Contains(err.Error(), `history has TimerCreated "inc", the code requested ActivityScheduled "inc"`) {
 		t.Error(err)
 	}
 }

@@ -13,8 +13,7 @@ import (
 
 // Errors that errors.Is finds in a *CallUpdateError, in addition to ErrInstanceNotFound and ErrInstanceEnded.
 var (
-	// ErrInstancePurged means that the instance was purged. Whether it accepted the update, and with which result, is
-	// unknown.
+	// ErrInstancePurged means that the instance was purged. The outcome of the update is unknown.
 	ErrInstancePurged = errors.New("perdure: instance was purged")
 	// ErrUpdateRejected means that the update was rejected and had no effect.
 	ErrUpdateRejected = errors.New("perdure: update rejected")
@@ -27,17 +26,16 @@ var (
 // ErrInstanceEnded, ErrInstancePurged, ErrUpdateRejected or ErrUpdateAborted in it. If it finds none of them, the
 // handler failed (see Cause) or the update could not be sent.
 type CallUpdateError struct {
-	// Update is the name of the update, UpdateID its ID, and InstanceID the instance it was sent to.
+	// Update is the name of the update, and UpdateID is its ID. InstanceID is the ID of the receiving instance.
 	Update, UpdateID, InstanceID string
 	// Type is the kind of the error: history.TypeNotFound, TypeEnded, TypeUpdatePurged, TypeUpdateRejected,
-	// TypeUpdateAborted, TypeUpdateResultExpired or TypeUpdateFailed. For an update that could not be sent, Type is the
-	// type of the error that prevented it.
+	// TypeUpdateAborted, TypeUpdateResultExpired or TypeUpdateFailed. If the update could not be sent, Type is the type
+	// of the send error.
 	Type    string
 	Message string
-	// RejectReason is the reason for a rejection: history.RejectedByValidator, RejectedNoHandler, RejectedInput,
-	// RejectedNotReadOnly or RejectedLimit. Otherwise it is empty.
+	// RejectReason is the reason of a rejection, one of the history.Rejected constants. Otherwise it is empty.
 	RejectReason string
-	// Cause is the failure that the handler, or the validator that rejected the update, returned. Otherwise it is nil.
+	// Cause is the failure of the handler, or of the validator that rejected the update. Otherwise it is nil.
 	Cause *history.Failure
 }
 
@@ -80,7 +78,7 @@ func (e *CallUpdateError) Unwrap() error { return engineErrorIn(e.Cause) }
 // CallUpdateOption is an option of CallUpdate and CallEntity.
 type CallUpdateOption interface{ applyToCallUpdate(c *updateCall) }
 
-// updateCall is a call with its options.
+// updateCall is a call of CallUpdate with its options.
 type updateCall struct {
 	replay.UpdateCall
 	hasID, starts bool
@@ -91,40 +89,42 @@ type callUpdateOption func(c *updateCall)
 
 func (o callUpdateOption) applyToCallUpdate(c *updateCall) { o(c) }
 
-// WithUpdateID sets the ID of the update. Without it, the ID is derived from the caller's execution. Updates with the
-// same ID to the same instance, from orchestrations and clients, are handled once, with the first input, and all
-// senders get the same result. The instance remembers the ID for 30 days. The ID is 1 to 256 bytes of UTF-8 without
-// control characters.
+// WithUpdateID sets the ID of the update. Without it, the ID is derived from the caller's execution. The instance
+// handles updates with the same ID once, with the first input, and all senders get the same result. This applies to
+// updates from orchestrations and from clients. The instance remembers the ID for 30 days. The ID is 1 to 256 bytes of
+// UTF-8 without control characters.
 func WithUpdateID(id string) CallUpdateOption {
 	return callUpdateOption(func(c *updateCall) { c.ID, c.hasID = id, true })
 }
 
-// WithStart starts an orchestration with input if no instance has the ID, not even one that has ended. The new
-// instance runs the highest version of the orchestration and handles the update first. If an instance with the ID
-// exists, input is not used, even if it is an instance of another orchestration. If the instance is being purged, the
-// update waits until the purge has finished. WithStart panics if the name is empty or not valid UTF-8.
+// WithStart starts an orchestration with input if no running or ended instance has the ID. The new instance runs the
+// highest version of the orchestration and handles the update first. If an instance with the ID exists, input is not
+// used, even if the instance runs another orchestration. If the instance is being purged, the update waits until the
+// purge has finished. WithStart panics if orchestration is empty or not valid UTF-8.
 func WithStart(orchestration string, input any) CallUpdateOption {
 	names.Must("orchestration", orchestration)
 	return callUpdateOption(func(c *updateCall) { c.starts, c.Orchestration, c.input = true, orchestration, input })
 }
 
-// CallUpdate sends an update to another instance, which handles it with SetUpdateHandler, and returns the future of the
-// handler's result. The update is delivered exactly once, and in order with other updates and external events that this
-// execution sends to the instance. If the execution started that instance before, the instance exists when it arrives.
+// CallUpdate sends an update to another instance and returns the future of the handler's result. The instance sets the
+// handler with SetUpdateHandler. The update is delivered exactly once, and in order with other updates and external
+// events that this execution sends to the instance. If the execution started that instance earlier, the instance exists
+// when the update arrives.
 //
 // The future settles when the handler returns. A paused or blocked instance handles the update when it continues. The
-// future fails with a *CallUpdateError if the instance does not exist, has ended, was purged, or ends before the
-// handler returns, and if the update is rejected or fails. It also fails, and nothing is sent, if
+// future fails with a *CallUpdateError if the update is rejected or its handler fails. It also fails with this error if
+// the instance does not exist, has ended, was purged, or ends before the handler returns. In these cases the future
+// fails and nothing is sent:
 //
-//   - instanceID is not valid for WithInstanceID,
-//   - name is longer than 256 bytes or has control characters,
-//   - the input cannot be encoded or is larger than MaxPayloadBytes, or
-//   - the scope of ctx is cancelled.
+//   - instanceID is not valid for WithInstanceID.
+//   - name is longer than 256 bytes or has control characters.
+//   - The input cannot be encoded or is larger than MaxPayloadBytes.
+//   - The scope of ctx is cancelled.
 //
 // The update is sent when this turn is committed, even if this orchestration ends in the turn or is cancelled later.
-// You need not await the future. Cancelling it only stops waiting for the result. To limit the wait, use Select with a
-// timer. About 100 updates a second can be sent to one instance. An orchestration that calls itself waits for its own
-// handler, which runs concurrently. CallUpdate panics if name is empty or not valid UTF-8.
+// You do not have to await the future. Cancelling the future only stops the wait for the result. To limit the wait, use
+// Select with a timer. About 100 updates a second can be sent to one instance. If an orchestration sends an update to
+// its own instance, its handler runs concurrently. CallUpdate panics if name is empty or not valid UTF-8.
 func CallUpdate[Out any](
 	ctx *OrchestrationContext, instanceID, name string, in any, opts ...CallUpdateOption,
 ) *Future[Out] {

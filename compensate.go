@@ -24,19 +24,19 @@ import (
 //		…
 //	}
 //
-// undo must tolerate that there is nothing to undo, and that it runs twice. Several undo functions run in reverse
-// order. Each one gets a context that is not cancelled when ctx or the instance is cancelled. An error of undo is
-// joined to the function's error and does not stop the other undo functions.
+// undo must tolerate a second run, and a run without completed work. Several undo functions run in reverse order. Each
+// one gets a context that is not cancelled when ctx or the instance is cancelled. An error of undo is joined to the
+// function's error and does not stop the other undo functions.
 //
 // undo does not run if the function succeeds or continues as new. If the instance was cancelled, it does not continue
 // as new and undo runs. undo also does not run if the instance is terminated, purged or removed from memory.
 //
 // Before the first undo, Compensate cancels the outstanding calls of its scope and nested scopes that were made with
 // [WaitForCancellation], and waits until they have ended. The reason of the cancellation is ReasonScopeEnded. If a
-// scope has several Compensate calls, the first one to run waits for all of these calls. Other calls continue. A
-// failure of one of several parallel steps cancels the calls of all steps in the same scope, so give each step its own
-// scope with [WithCancel]. With a context of [WithoutCancel], Compensate cancels nothing, but waits for the calls that
-// are already cancelled.
+// scope has several Compensate calls, the first one to run waits for all of these calls. Other calls continue. If one
+// of several parallel steps fails, the calls of all steps in the same scope are cancelled. Give each step its own scope
+// with [WithCancel] to avoid this. With a context of [WithoutCancel], Compensate cancels nothing, but waits for the
+// calls that are already cancelled.
 //
 // Compensate cannot see a panic if it is called in another deferred function. It panics if err or undo is nil. See
 // docs/guides/compensation.md.
@@ -47,10 +47,10 @@ func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationC
 	case undo == nil:
 		panic("perdure: Compensate: undo is nil")
 	case ctx.replay.IsUnwinding():
-		return // the instance is only removed from memory
+		return // the engine is only removing the instance from memory
 	}
 	if r := recover(); r != nil {
-		f := panics.FailureOf(r) // while its stack exists
+		f := panics.FailureOf(r) // before the stack of the panic is lost
 		if failed := ctx.undo(undo); failed != nil {
 			f.Message = failures.Truncate(failed.Error() + "\nwhile compensating for the panic: " + f.Message)
 		}
@@ -64,15 +64,15 @@ func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationC
 	}
 }
 
-// undo waits for the calls of the scope with WaitForCancellation, and runs an undo function.
+// undo waits for the calls of the scope that use WaitForCancellation, and then runs an undo function.
 func (ctx *OrchestrationContext) undo(undo func(*OrchestrationContext) error) error {
 	ctx.replay.AwaitEnds(string(ReasonScopeEnded))
 	return undo(WithoutCancel(ctx))
 }
 
-// IsContinueAsNew reports whether err is the error of ContinueAsNew, or wraps nothing else. It is false for nil. Use it
-// in your own deferred functions to skip compensation when the orchestration continues as new. Check
-// [OrchestrationContext.Err] too, because a cancelled instance does not continue as new. [Compensate] does both.
+// IsContinueAsNew reports whether err is the error of ContinueAsNew, or wraps only that error. It is false for nil. Use
+// it in your deferred functions to skip compensation when the orchestration continues as new. Also check
+// [OrchestrationContext.Err], because a cancelled instance does not continue as new. [Compensate] makes both checks.
 func IsContinueAsNew(err error) bool {
 	if err == nil {
 		return false

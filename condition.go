@@ -8,27 +8,28 @@ import (
 	"github.com/perdure/perdure/internal/replay/retry"
 )
 
-// PollPolicy sets how often and how long WaitForCondition checks a condition. The zero value checks every 5 seconds,
-// without a limit.
+// PollPolicy sets the intervals and the limits of the checks of WaitForCondition. The zero value checks every 5
+// seconds, without a limit.
 type PollPolicy struct {
 	// Name is the name of the timers between the checks, as in WithTimerName. If it is empty, the timers have no name.
 	Name string
 	// MaxAttempts is the maximum number of checks, including the first one. 0 means no limit.
 	MaxAttempts int
 	// Timeout limits the time from the start of the first check to the start of the last one. The last check is made
-	// when the timeout has elapsed. The timeout does not end a check that is running; use the timeouts of the calls in
-	// it. 0 means no limit.
+	// when the timeout has elapsed. The timeout does not end a running check. Use the timeouts of the calls in the
+	// check. 0 means no limit.
 	Timeout time.Duration
 	// InitialInterval is the time between the end of the first check and the second check. The default is 5 seconds.
 	// Intervals are rounded up to whole milliseconds.
 	InitialInterval time.Duration
-	// BackoffCoefficient is the growth factor of the intervals, 1 or more. The default is 1, which keeps them constant.
+	// BackoffCoefficient is the growth factor of the intervals, 1 or more. The default is 1, so the intervals are
+	// constant.
 	BackoffCoefficient float64
 	// MaxInterval caps the intervals. The default is one hour, or InitialInterval if it is longer.
 	MaxInterval time.Duration
-	// Jitter is the random part of each interval, from 0 to 1, as in RetryPolicy. The default is 0; NoJitter also means
-	// no jitter. The random choice depends only on the execution and the number of the check. In perduretest there is
-	// no jitter unless the test enables it.
+	// Jitter is the random part of each interval, from 0 to 1, as in RetryPolicy. The default is 0, which means no
+	// jitter, like NoJitter. The random choice depends only on the execution and the number of the check. Package
+	// perduretest disables jitter unless the test enables it.
 	Jitter float64
 }
 
@@ -39,9 +40,9 @@ type ConditionNotMetError struct {
 	// one.
 	Attempts int
 	Waited   time.Duration
-	// TimedOut is true if Timeout was the limit, and false if MaxAttempts was.
+	// TimedOut is true if Timeout was the limit, and false if MaxAttempts was the limit.
 	TimedOut bool
-	// State is the state that the last check returned. WaitForCondition returns it too.
+	// State is the state that the last check and WaitForCondition returned.
 	State any
 }
 
@@ -57,8 +58,8 @@ func (e *ConditionNotMetError) Is(target error) bool {
 
 // WaitForCondition calls check repeatedly until the function until returns true for the returned state, and returns
 // that state. The first check runs immediately with the initial state. Each later check runs after the interval of the
-// policy, with the state of the previous check. Both functions are orchestration code: check calls activities, usually
-// inline ones, and until decides by the state only.
+// policy, with the state of the previous check. Both functions are orchestration code. check calls activities, usually
+// inline activities. until decides only from the state.
 //
 //	check := func(ctx *perdure.OrchestrationContext, j Job) (Job, error) {
 //		return perdure.CallActivity(ctx, describe, j.ID).Await(ctx)
@@ -68,10 +69,10 @@ func (e *ConditionNotMetError) Is(target error) bool {
 //
 // WaitForCondition returns early in these cases:
 //
-//   - check returns an error: WaitForCondition returns the error unchanged, and the previous state. Use a retry policy
-//     in check to retry its calls.
-//   - The policy allows no further check: it returns a *ConditionNotMetError, and the last state.
-//   - The scope of ctx is cancelled: it returns the error of the scope.
+//   - If check returns an error, WaitForCondition returns the error unchanged, and the previous state. Use a retry
+//     policy in check to retry its calls.
+//   - If the policy allows no further check, it returns a *ConditionNotMetError, and the last state.
+//   - If the scope of ctx is cancelled, it returns the error of the scope.
 //
 // WaitForCondition panics if the policy has a negative value other than NoJitter, a BackoffCoefficient below 1,
 // a MaxInterval below InitialInterval, or a Jitter above 1.

@@ -20,7 +20,7 @@ const MaxCustomStatusBytes = 16 << 10
 type OrchestrationContext struct {
 	replay   *replay.Context
 	registry *registry.Registry
-	name     string // the orchestration's
+	name     string // name of the orchestration
 }
 
 // Now returns the time of the turn in UTC, which is the same in each replay. It is constant within a turn and never
@@ -58,10 +58,10 @@ func (ctx *OrchestrationContext) Rand() *rand.Rand { return ctx.replay.Rand() }
 // is true, so that each line is written once.
 func (ctx *OrchestrationContext) Logger() *slog.Logger { return ctx.replay.Logger() }
 
-// SetCustomStatus sets the custom status of the instance, a value of any type that clients can read. It remains until
-// the next call, and after the instance has ended. If the value does not change, nothing is recorded. SetCustomStatus
-// panics if the value cannot be encoded as JSON or is larger than MaxCustomStatusBytes, which fails the orchestration
-// unless it recovers.
+// SetCustomStatus sets the custom status of the instance, a value of any type that clients can read. The status remains
+// until the next call, and after the instance has ended. If the value does not change, nothing is recorded.
+// SetCustomStatus panics if the value cannot be encoded as JSON or is larger than MaxCustomStatusBytes, which fails the
+// orchestration unless it recovers.
 func (ctx *OrchestrationContext) SetCustomStatus(v any) {
 	doc, err := encodeWithin(payloadjson.CustomStatus(ctx.name), v, MaxCustomStatusBytes)
 	if err != nil {

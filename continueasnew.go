@@ -21,12 +21,12 @@ import (
 // External events that were not consumed are passed to the next execution. All other outstanding work is cancelled. The
 // next execution runs the highest registered version, unless the instance was started with a version.
 //
-// The call itself has no effect until the orchestration returns its error. The error may be wrapped. In these cases the
+// The call has no effect until the orchestration returns its error. The error may be wrapped. In these cases the
 // instance does not continue as new:
 //
-//   - The instance was cancelled: it ends as if the orchestration had returned ctx.Err.
-//   - The error is joined with another error, or with the error of a second call: the orchestration fails.
-//   - Another execution returns the error: it is an ordinary error there.
+//   - The instance was cancelled. It ends as if the orchestration had returned ctx.Err.
+//   - The error is joined with another error, or with the error of a second call. The orchestration fails.
+//   - Another execution returns the error. It is an ordinary error in that execution.
 //
 // If the input cannot be encoded or is larger than MaxPayloadBytes, ContinueAsNew returns that error instead.
 func ContinueAsNew[Out, In any](ctx *OrchestrationContext, in In) (Out, error) {
@@ -61,7 +61,7 @@ func (ctx *OrchestrationContext) ending(out json.RawMessage, err error) replay.E
 	orders, rest := ctx.split(err)
 	switch {
 	case ctx.Err() != nil && !slices.ContainsFunc(rest, func(err error) bool { return !ctx.isOwnCancel(err) }):
-		return replay.Ending{Kind: history.OrchestrationCancelled} // also instead of continuing as new
+		return replay.Ending{Kind: history.OrchestrationCancelled} // takes precedence over continuing as new
 	case len(orders) == 0:
 		// an ordinary failure
 	case len(rest) > 0:
@@ -74,12 +74,13 @@ func (ctx *OrchestrationContext) ending(out json.RawMessage, err error) replay.E
 	return replay.Ending{Kind: history.OrchestrationFailed, Error: failureOf(err)}
 }
 
-// areDifferent reports whether several calls of ContinueAsNew returned the errors.
+// areDifferent reports whether the errors are from different calls of ContinueAsNew.
 func areDifferent(orders []*continueAsNewError) bool {
 	return slices.ContainsFunc(orders, func(e *continueAsNewError) bool { return e != orders[0] })
 }
 
-// split returns the errors of ContinueAsNew for this execution, and the largest parts of err without such an error.
+// split returns the errors of ContinueAsNew for this execution, and the largest parts of err that contain no such
+// error.
 func (ctx *OrchestrationContext) split(err error) (orders []*continueAsNewError, rest []error) {
 	return errtree.Split(err, func(err error) (*continueAsNewError, bool) {
 		e, ok := err.(*continueAsNewError) //nolint:errorlint // one layer at a time

@@ -11,10 +11,10 @@ func Go(ctx *OrchestrationContext, fn func(*OrchestrationContext)) *Future[struc
 // Async starts a coroutine of the orchestration and returns the future of its result. The result stays in memory and
 // can have any type.
 //
-// Coroutines run one at a time: a coroutine runs until it waits, and then the next ready one runs. They become ready in
-// the same order in each replay, so they need no locks. fn first runs when its caller waits or ends. A panic in fn
-// fails the orchestration. When the orchestration ends, coroutines that still run are abandoned. If the future is
-// cancelled, it settles immediately and the result of fn is dropped.
+// Coroutines run one at a time: a coroutine runs until it waits, and then the next ready coroutine runs. They become
+// ready in the same order in each replay, so the code needs no locks. fn first runs when its caller waits or ends. A
+// panic in fn fails the orchestration. When the orchestration ends, coroutines that still run are abandoned. If the
+// future is cancelled, it settles immediately and the result of fn is dropped.
 //
 // fn runs in the scope of ctx. When the scope is cancelled, the waits of fn end, fn continues, and the future settles
 // when fn returns. To wait until fn has cleaned up, await the future with a context of WithoutCancel.

@@ -14,13 +14,13 @@ import (
 const MaxErrorDetailsBytes = history.MaxFailureDetailsBytes
 
 // WithErrorDetails attaches details to an error. An activity or orchestration that returns the error, or an error that
-// wraps it, passes the details as JSON to its caller, and further up as part of the cause of the caller's error. Read
-// them with ErrorDetails. The message, the type and the retries of the error do not change. If an error has several
-// details, ErrorDetails returns the outermost ones. WithErrorDetails returns nil if err is nil, and err itself if
-// details is nil.
+// wraps it, passes the details as JSON to its caller. If the caller fails with that error, the details are part of the
+// cause of its own error. Read the details with ErrorDetails. The message, the type and the retries of the error do not
+// change. If an error has several details, ErrorDetails returns the outermost ones. WithErrorDetails returns err
+// unchanged if err or details is nil.
 //
 // The history stores the details, encoded by the hub's codec if it has one. Details that cannot be encoded as JSON or
-// are larger than MaxErrorDetailsBytes are dropped; ErrorDetails then returns a *DetailsError. Errors of queries are
+// are larger than MaxErrorDetailsBytes are dropped. ErrorDetails then returns a *DetailsError. Errors of queries are
 // neither stored nor encoded by the codec.
 func WithErrorDetails(err error, details any) error {
 	if err == nil || details == nil {
@@ -34,10 +34,10 @@ var ErrNoDetails = errors.New("perdure: error has no details")
 
 // DetailsError is returned by ErrorDetails if the error has details that cannot be read.
 type DetailsError struct {
-	// Problem describes why: the details were too large, could not be encoded, cannot be decoded by this program, or do
-	// not match the type.
+	// Problem describes the reason. The details were too large, could not be encoded, cannot be decoded by this
+	// program, or do not match the type.
 	Problem string
-	// Err is the decoding error, or nil if there was none.
+	// Err is the decoding error, or nil.
 	Err error
 }
 
@@ -50,9 +50,9 @@ func (e *DetailsError) Error() string {
 func (e *DetailsError) Unwrap() error { return e.Err }
 
 // ErrorDetails returns the details that WithErrorDetails attached to err, or to the first error in its tree, outermost
-// first. It also finds details in the errors of activities, sub-orchestrations and updates, and of everything that
-// these called: *ActivityError, *SubOrchestrationError, *CallUpdateError, *client.OrchestrationError and
-// *client.UpdateError. The details are decoded from JSON into a T; unknown fields are ignored.
+// first. It also finds the details in an *ActivityError, *SubOrchestrationError, *CallUpdateError,
+// *client.OrchestrationError or *client.UpdateError, and in their causes. The details are decoded from JSON into a T;
+// unknown fields are ignored.
 //
 // ErrorDetails returns ErrNoDetails if err is nil or has no details, and a *DetailsError if the details cannot be read.
 // The result is the same in each replay.

@@ -169,7 +169,7 @@ func TestFailureTruncate_detailsDoNotFit_recordsOmission(t *testing.T) {
 		Type: "E", Message: "m", Details: history.Payload(`{"a":"0123456789"}`),
 		Cause: &history.Failure{Details: history.Payload(`[1]`)},
 	}
-	if c := f.Truncate(10, 1); c.Details != nil || c.DetailsOmitted != "18 bytes do not fit here" ||
+	if c := f.Truncate(10, 1); c.Details != nil || c.DetailsOmitted != "18 bytes exceed the limit" ||
 		string(c.Cause.Details) != "[1]" {
 		t.Errorf("cut to %+v, %+v", c, c.Cause)
 	}

@@ -8,7 +8,7 @@
 //     it idempotent.
 //   - An orchestration calls activities and waits for their results. It must be deterministic.
 //
-// An orchestration that charges a customer, but waits no longer than an hour:
+// This orchestration charges a customer, but waits no longer than an hour:
 //
 //	func Charge(ctx context.Context, o Order) (Receipt, error) { … }
 //

@@ -39,17 +39,17 @@ type operationOption func(o *operationOptions)
 func (set operationOption) applyToOperation(o *operationOptions) { set(o) }
 
 // DeleteState deletes the entity's state after the operation has succeeded. The next operation gets the zero value of
-// S, and Client.EntityState returns nothing. The instance keeps running, so that no call is lost. Use Client.Purge to
-// delete the instance.
+// S, and Client.EntityState returns nothing. The instance continues to run, so that no call is lost. Use Client.Purge
+// to delete the instance.
 func DeleteState() OperationOption {
 	return operationOption(func(o *operationOptions) { o.deletes = true })
 }
 
-// Operation creates an operation of an entity. fn receives the state, which it may change, and the input of the call,
-// and returns the result of the call. fn is orchestration code and follows the same rules: it may call activities,
-// wait, and call other entities. Other operations of the key do not start while fn waits. If fn returns an error or
-// panics, the caller gets the error and the state does not change. An entity that calls itself, directly or through
-// another one, waits forever.
+// Operation creates an operation of an entity. fn receives the input of the call and a pointer to the state, and
+// returns the result of the call. fn may change the state. fn is orchestration code. It may call activities, wait, and
+// call other entities. Other operations of the key do not start while fn waits. If fn returns an error or panics, the
+// caller gets the error and the state does not change. An entity that calls itself, directly or through another entity,
+// waits forever.
 //
 // Operation panics if name is empty, longer than 256 bytes, not valid UTF-8 or has control characters, or if fn is nil.
 func Operation[S, In, Out any](
@@ -76,20 +76,20 @@ func Operation[S, In, Out any](
 
 // AddEntity registers an entity: a state of type S for each key, and its operations. Operations of one key run one at a
 // time, in the order in which their calls arrive. The first call of a key creates its instance, with the zero value of
-// S. The state is JSON of at most MaxPayloadBytes; an operation that exceeds the limit fails.
+// S. The state is JSON of at most MaxPayloadBytes. An operation that exceeds the limit fails.
 //
 // Each key is an instance, with the orchestration EntityOrchestrationName and the ID EntityInstanceID. It continues as
-// new after 1,000 operations or 4 MiB of inputs, outputs and states, without losing calls. Purging it deletes the
-// state, and the next call creates it again. Calls of an entity that was cancelled or terminated fail with
-// ErrInstanceEnded until it is purged. A cancelled entity first completes the operations that it accepted before, and
-// rejects new ones.
+// new after 1,000 operations or 4 MiB of inputs, outputs and states, without losing calls. Purging the instance deletes
+// the state, and the next call creates the instance again. Calls of an entity that was cancelled or terminated fail
+// with ErrInstanceEnded until it is purged. A cancelled entity first completes the operations that it accepted before,
+// and rejects new ones.
 //
 // One key handles a few hundred operations a second, and up to 1,000 calls can wait. Further calls are rejected with
 // history.RejectedLimit. You may add an operation while instances run. Do not remove an operation while a call of it
 // runs.
 //
-// AddEntity panics if name is empty, is not valid UTF-8, contains "@" or is already registered, if there is no
-// operation, or if two operations have the same name.
+// AddEntity panics if name is empty, is not valid UTF-8, contains "@" or is already registered. It also panics without
+// an operation, or if two operations have the same name.
 func AddEntity[S any](r *Registry, name string, operations ...EntityOperation[S]) {
 	entities.MustName(name)
 	if len(operations) == 0 {
@@ -137,7 +137,7 @@ func operate[S, In, Out any](
 	if err := payloadjson.Decode(of, e.State(), &state); err != nil {
 		return out, err
 	}
-	// A panic is a failure of the operation only, because it has changed nothing but a copy.
+	// A panic fails only the operation, because fn has changed only a copy of the state.
 	if f := ctx.replay.Attempt(func() { out, err = fn(ctx, &state, in) }); f != nil {
 		err = &failures.Error{Failure: f}
 	}
@@ -160,8 +160,8 @@ func operate[S, In, Out any](
 }
 
 // CallEntity calls an operation of an entity and returns the future of its result. It creates the instance of the key
-// if it does not exist. CallEntity is CallUpdate for that instance, and fails with the same *CallUpdateError.
-// WithUpdateID gives the call an ID that other callers can join. CallEntity panics if the entity's name or the
+// if it does not exist. The call is an update as with CallUpdate, and its future fails with the same *CallUpdateError.
+// Calls with the same WithUpdateID run once and get the same result. CallEntity panics if the entity's name or the
 // operation is empty or not valid UTF-8, or if the entity's name contains "@".
 func CallEntity[Out any](
 	ctx *OrchestrationContext, entity, key, operation string, in any, opts ...CallUpdateOption,

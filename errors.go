@@ -9,17 +9,16 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// NondeterminismError means that the decisions of the orchestration's code differ from its history. The code was
-// changed in a way that is incompatible with running instances, or it depends on a value that varies, such as the
-// clock, a random number or the order of a map. The instance is blocked, and continues when the code is fixed. With
-// FailOnNondeterminism it fails instead.
+// NondeterminismError means that the decisions of the orchestration's code differ from its history. The code has an
+// incompatible change, or depends on a value that varies, such as the clock, a random number or the order of a map. The
+// instance is blocked, and continues when the code is fixed. With FailOnNondeterminism it fails instead.
 type NondeterminismError struct {
 	InstanceID  string
 	ExecutionID string
 	// EventID is the ID of the first event that differs. If the history has no such event, EventID is the ID of the
 	// last event.
 	EventID int64
-	// Expected describes the decision in the history, Got the decision of the code.
+	// Expected describes the decision in the history. Got describes the decision of the code.
 	Expected, Got string
 }
 
@@ -27,26 +26,26 @@ type NondeterminismError struct {
 func (e *NondeterminismError) Error() string { return (*replay.NondeterminismError)(e).Error() }
 
 // ActivityError is the failure of an activity, as its orchestration receives it. errors.As finds a *TimeoutError,
-// *InterruptedError, *CancelledError or *PayloadTooLargeError in it if that was the failure.
+// *InterruptedError, *CancelledError or *PayloadTooLargeError in it if the activity failed with that error.
 type ActivityError struct {
-	// Activity is the name of the activity, and ActivityID the ID of the event that scheduled it.
+	// Activity is the name of the activity. ActivityID is the ID of the event that scheduled the activity.
 	Activity   string
 	ActivityID int64
 	// Type is the type name of the activity's error. It is the result of the error's ErrorType method, or else the name
-	// of its Go type without pointer and package. It is "error" for types without a name of their own, as with
-	// errors.New, and "panic" for a panic. If the error wraps others, Type is the outermost type with a name of its
-	// own.
+	// of its Go type without pointer and package. It is "error" for unnamed types and for the types of packages errors
+	// and fmt, and "panic" for a panic. If the error wraps others, Type is the outermost type with a name.
 	Type    string
 	Message string
-	// CancelReason is why the activity was cancelled, and CancelOutcome how it ended (see CancelledError). Both are
-	// empty if it was not cancelled.
+	// CancelReason is the reason of a cancelled activity, and CancelOutcome is its outcome (see CancelledError). Both
+	// are empty if the activity was not cancelled.
 	CancelReason  CancelReason
 	CancelOutcome CancelOutcome
-	// NonRetryable is true if the activity marked the error with NonRetryable, or if no retry can help, as for poison.
+	// NonRetryable is true if the activity marked the error with NonRetryable, or if a retry cannot succeed. For
+	// example, a retry cannot succeed if the activity repeatedly ended its process (poison).
 	NonRetryable bool
 	// Cause is the error that the activity's error wrapped, or nil.
 	Cause *history.Failure
-	// carried is comparable, so that the error is.
+	// carried has a comparable type, so that errors of this type are comparable.
 	carried failures.Carried
 }
 
@@ -80,23 +79,23 @@ func (e *ActivityError) failure() *history.Failure {
 
 // SubOrchestrationError is the failure of a sub-orchestration, as its caller receives it. errors.As finds a
 // *TimeoutError, *InterruptedError, *CancelledError or *PayloadTooLargeError in it if the orchestration, or work that
-// it called, failed with it.
+// it called, failed with that error.
 type SubOrchestrationError struct {
-	// Orchestration is the name of the orchestration, and InstanceID the ID of the instance that ran the last attempt.
+	// Orchestration is the name of the orchestration. InstanceID is the ID of the instance that ran the last attempt.
 	Orchestration, InstanceID string
 	// Type is the type name of the error, as in ActivityError. If the orchestration returned the error of an activity,
 	// Type is "ActivityError" and Cause is the failure of the activity.
 	Type    string
 	Message string
-	// CancelReason is why the orchestration was cancelled, and CancelOutcome how it ended (see CancelledError). Both
-	// are empty if it was not cancelled.
+	// CancelReason is the reason of a cancelled orchestration, and CancelOutcome is its outcome (see CancelledError).
+	// Both are empty if the orchestration was not cancelled.
 	CancelReason  CancelReason
 	CancelOutcome CancelOutcome
 	// NonRetryable is true if the error was marked with NonRetryable.
 	NonRetryable bool
 	// Cause is the error that the orchestration's error wrapped, or nil.
 	Cause *history.Failure
-	// carried is comparable, so that the error is.
+	// carried has a comparable type, so that errors of this type are comparable.
 	carried failures.Carried
 }
 

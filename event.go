@@ -17,10 +17,10 @@ var (
 	ErrInstanceEnded = errors.New("perdure: instance has ended")
 )
 
-// RaiseEventError means that an external event of RaiseEvent was not delivered, and will not be. errors.Is finds
+// RaiseEventError means that an external event of RaiseEvent was not delivered and is not sent again. errors.Is finds
 // ErrInstanceNotFound or ErrInstanceEnded in it. If it finds neither, the event could not be sent.
 type RaiseEventError struct {
-	// Event is the name of the event, and InstanceID the instance that it was sent to.
+	// Event is the name of the event. InstanceID is the ID of the receiving instance.
 	Event, InstanceID string
 	// Type is the type name of the error, as in ActivityError.
 	Type    string
@@ -44,22 +44,22 @@ func (e *RaiseEventError) Is(target error) bool {
 	}
 }
 
-// RaiseEvent sends an external event to another instance, or to this one, which receives it with WaitForExternalEvent.
+// RaiseEvent sends an external event to another instance or to this instance. The receiver uses WaitForExternalEvent.
 // The event is delivered exactly once, and in order with other events and updates that this execution sends to the
-// instance. If the execution started that instance before, the instance exists when it arrives.
+// instance. If the execution started that instance earlier, the instance exists when the event arrives.
 //
-// The future settles when the event is in the history of the receiving instance, even if that instance does not wait
-// for it or is blocked. The future fails with a *RaiseEventError if the instance does not exist or has ended. It also
-// fails, and nothing is sent, if
+// The future settles when the event is in the history of the receiving instance. That instance can be blocked and does
+// not have to wait for the event. The future fails with a *RaiseEventError if the instance does not exist or has ended.
+// In these cases the future fails and nothing is sent:
 //
-//   - instanceID is not valid for WithInstanceID,
-//   - name is longer than 256 bytes or has control characters,
-//   - the data cannot be encoded or is larger than MaxPayloadBytes, or
-//   - the scope of ctx is cancelled. Use a context of WithoutCancel to send an event then.
+//   - instanceID is not valid for WithInstanceID.
+//   - name is longer than 256 bytes or has control characters.
+//   - The data cannot be encoded or is larger than MaxPayloadBytes.
+//   - The scope of ctx is cancelled. To send an event despite a cancellation, use a context of WithoutCancel.
 //
 // The event is sent when this turn is committed, even if this orchestration ends in the turn or is cancelled later. You
-// need not await the future, and cancelling it does not stop the event. About 100 events a second can be sent to one
-// instance. RaiseEvent panics if name is empty or not valid UTF-8.
+// do not have to await the future. Cancelling the future does not stop the event. About 100 events a second can be sent
+// to one instance. RaiseEvent panics if name is empty or not valid UTF-8.
 func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Future[struct{}] {
 	names.Must("external event", name)
 	doc, err := ctx.encode(payloadjson.EventData(name), v)
@@ -72,15 +72,14 @@ func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Futu
 	return &Future[struct{}]{task: ctx.replay.RaiseEvent(instanceID, name, doc)}
 }
 
-// WaitForExternalEvent returns the future of the next external event of that name. Events are buffered: an event can
+// WaitForExternalEvent returns the future of the next external event of that name. Events are buffered, so an event can
 // arrive before the orchestration waits for it. Several events of one name settle futures in the order in which the
 // events arrived and the futures were created. An event whose ID this execution has already received is dropped.
 //
-// The code consumes an event when it learns of it: by Await, because its future wins a WhenAny or Select, or because
-// its future is one of a WhenAll. If the future is cancelled before, for example because it loses a Select, the event
-// returns to the head of its queue. A future that is no longer awaited still takes an event, so cancel it. Events that
-// are not consumed are passed to the next execution when the orchestration continues as new, and are dropped when it
-// ends.
+// An event is consumed when its future wins a WhenAny or Select, or when an Await or WhenAll with its future completes.
+// If the future is cancelled before, for example because it loses a Select, the event returns to the head of its queue.
+// A future that is never awaited also receives an event, so cancel such a future. Events that are not consumed are
+// passed to the next execution when the orchestration continues as new, and are dropped when it ends.
 //
 // The data is decoded from JSON into a T. If the decoding fails, Await returns an error and the event is consumed.
 // WaitForExternalEvent panics if name is empty or not valid UTF-8.

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// renderPage refers to an activity that another program implements, on its own work queue.
+// renderPage refers to an activity that another program implements, on a separate work queue.
 var renderPage = perdure.DefineActivity[string, []byte]("render-page", perdure.OnQueue("gpu"))
 
 func printPage(ctx *perdure.OrchestrationContext, text string) (int, error) {
@@ -17,11 +17,11 @@ func printPage(ctx *perdure.OrchestrationContext, text string) (int, error) {
 }
 
 func ExampleActivityRef() {
-	// The program that runs the orchestration.
+	// This program runs the orchestration.
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "print-page", printPage)
 
-	// The program that runs the activity. In this example it is the same program.
+	// Usually another program runs the activity. In this example it is the same program.
 	renderPage.Register(r, func(_ context.Context, text string) ([]byte, error) {
 		return make([]byte, 10*len(text)), nil
 	})

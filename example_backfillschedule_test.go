@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// Backfill runs the times of a new schedule that lie in the past. Each time runs once, even if the request is repeated.
+// Backfill starts the runs of a new schedule for past times. Each run starts once, even if the request is repeated.
 func Example_backfillSchedule() {
 	days := make(chan string, 10)
 	r := perdure.NewRegistry()

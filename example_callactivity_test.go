@@ -8,12 +8,12 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// lookUpPrice is an activity: ordinary code that can call services and databases.
+// lookUpPrice is an activity. It is ordinary code that can call services and databases.
 func lookUpPrice(_ context.Context, article string) (int, error) {
 	return 100 * len(article), nil
 }
 
-// quote is an orchestration: it calls activities and waits for their results.
+// quote is an orchestration. It calls activities and waits for their results.
 func quote(ctx *perdure.OrchestrationContext, article string) (string, error) {
 	cents, err := perdure.CallActivity(ctx, lookUpPrice, article).Await(ctx)
 	if err != nil {

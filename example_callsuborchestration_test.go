@@ -11,7 +11,7 @@ import (
 
 func bookNight(_ context.Context, city string) (string, error) { return "a night in " + city, nil }
 
-// bookCity runs as a sub-orchestration: an instance with its own history.
+// bookCity runs as a sub-orchestration, which is an instance with its own history.
 func bookCity(ctx *perdure.OrchestrationContext, city string) (string, error) {
 	return perdure.CallActivity(ctx, bookNight, city).Await(ctx)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/codec"
 )
 
-// onPaper is a fake key service. In production use codec/kmskeys, which uses AWS KMS.
+// onPaper is a fake key service. In production, use package codec/kmskeys with AWS KMS.
 type onPaper struct{}
 
 func (onPaper) GenerateDataKey(context.Context) (key, wrapped []byte, err error) {

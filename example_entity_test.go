@@ -51,8 +51,8 @@ func ExampleAddEntity() {
 	// {"Cents":30} {"Cents":70}
 }
 
-// The first update for a commit starts the build. Later updates with the same ID join it, so that each commit is built
-// once and all callers get the result.
+// The first update for a commit starts the build. Later updates with the same ID return the result of the first one, so
+// that each commit is built once.
 func ExampleCallUpdate() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "builds", func(ctx *perdure.OrchestrationContext, repository string) (string, error) {

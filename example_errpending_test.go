@@ -8,11 +8,11 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// An activity requests an approval. The response completes it within a day.
+// An activity requests an approval. The response completes the activity within a day.
 func ExampleErrPending() {
 	tokens := make(chan string, 1)
 	approve := func(ctx context.Context, order string) (bool, error) {
-		tokens <- perdure.ActivityInfoFrom(ctx).CompletionToken // in production: send it by mail
+		tokens <- perdure.ActivityInfoFrom(ctx).CompletionToken // in production, send the token by mail
 		return false, perdure.ErrPending
 	}
 

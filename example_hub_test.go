@@ -8,14 +8,15 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// serve runs a registry in real time on a hub in memory, and returns a client of the hub. On AWS, Lambda functions run
-// the registry, and the client connects to the hub. The rest of the examples is the same.
+// serve runs a registry in real time on an in-memory hub, and returns a client of the hub. On AWS, Lambda functions run
+// the registry, and the client connects to the hub. The rest of each example is the same.
 func serve(r *perdure.Registry) (c *client.Client, stop func()) {
 	h, stop := serveHub(simhub.Options{Registry: r, Exclusive: true})
 	return client.New(h.Provider, client.WithQuerier(h)), stop
 }
 
-// serveSealed is like serve, for functions with a codec. It returns the hub, so that clients can use the codec or not.
+// serveSealed is like serve, but its functions have a codec. It returns the hub, so that the example can create clients
+// with and without the codec.
 func serveSealed(r *perdure.Registry, codec perdure.Codec) (hub client.Backend, stop func()) {
 	h, stop := serveHub(simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}})
 	return h.Provider, stop

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// An order is placed again while the earlier one still waits. The earlier instance is terminated and purged, and the
-// new instance gets its ID.
+// A customer places an order again while the earlier order still waits for the payment. The earlier instance is
+// terminated and purged, and the new instance gets its ID.
 func Example_ifExists() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "order", func(ctx *perdure.OrchestrationContext, what string) (string, error) {

@@ -22,7 +22,7 @@ func price(_ context.Context, sku string) (int, error) {
 // rate looks up a discount.
 func rate(_ context.Context, quantity int) (int, error) { return min(quantity, 10), nil }
 
-// offer calls both activities concurrently. That costs two writes and no queue message.
+// offer calls both activities concurrently. The calls cost two writes and no queue message.
 func offer(ctx *perdure.OrchestrationContext, b basket) (string, error) {
 	each := perdure.CallActivity(ctx, price, b.SKU)
 	discount := perdure.CallActivity(ctx, rate, b.Quantity, perdure.Inline())

@@ -14,7 +14,8 @@ func ExampleInterceptor() {
 			fmt.Printf("activity %s of %s, attempt %d, failed: %t\n", a.Name, a.InstanceID, a.Attempt, r.Failure != nil)
 		},
 	}
-	// lambdahandler.NewWorker(ctx, registry, lambdahandler.WithInterceptors(logging)) calls it around each activity:
+	// lambdahandler.NewWorker(ctx, registry, lambdahandler.WithInterceptors(logging)) calls logging around each
+	// activity:
 	logging.Activity(context.Background(), perdure.ActivityInfo{Name: "charge", InstanceID: "order-7", Attempt: 1},
 		func(context.Context) perdure.ActivityResult { return perdure.ActivityResult{} })
 

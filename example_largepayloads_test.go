@@ -25,7 +25,8 @@ func read(_ context.Context, p Picture) (string, error) {
 	return fmt.Sprintf("page %d of %d dots", p.Page, len(p.Dots)), nil
 }
 
-// digitise passes on a large result like a small one. The payload store keeps it until the instance is purged.
+// digitise passes a large result to the next activity like a small one. The payload store keeps the result until the
+// instance is purged.
 func digitise(ctx *perdure.OrchestrationContext, page int) (string, error) {
 	p, err := perdure.CallActivity(ctx, scan, page).Await(ctx)
 	if err != nil {
@@ -35,7 +36,7 @@ func digitise(ctx *perdure.OrchestrationContext, page int) (string, error) {
 }
 
 // A hub with a payload store (LargePayloads of the CDK construct) accepts payloads of up to MaxLargePayloadBytes.
-// Without one, a payload over MaxPayloadBytes is a PayloadTooLargeError.
+// Without a payload store, a payload of more than MaxPayloadBytes results in a PayloadTooLargeError.
 func Example_largePayloads() {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "scan", scan)

@@ -48,7 +48,7 @@ func firstQuote(ctx *perdure.OrchestrationContext, carriers []string) (int, erro
 	return perdure.FirstSuccess(ctx, quotes)
 }
 
-// The first success ends the Map. Failures are skipped, and the other items are cancelled.
+// Return the first price and cancel the other activities. Failures are skipped.
 func ExampleFirstSuccess() {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "ask-price", askPrice)

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Purge a completed order together with its sub-orchestrations.
+// Purge a completed order with its sub-orchestrations.
 func Example_purgeWithChildren() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "pack", func(_ *perdure.OrchestrationContext, parcel int) (int, error) {

@@ -24,7 +24,7 @@ func watchBoiler(ctx *perdure.OrchestrationContext, limit float64) (float64, err
 	}
 }
 
-// report sends a reading to the orchestration that watches a boiler, and starts the orchestration if there is none.
+// report sends a reading to the orchestration that watches a boiler, and starts the orchestration if it does not exist.
 func report(ctx *perdure.OrchestrationContext, celsius float64) (string, error) {
 	const boiler = "boiler-7"
 	_, err := perdure.RaiseEvent(ctx, boiler, "reading", Reading{celsius}).Await(ctx)
@@ -34,7 +34,7 @@ func report(ctx *perdure.OrchestrationContext, celsius float64) (string, error) 
 	if _, err := perdure.StartOrchestration(ctx, "watch-boiler", 90.0, perdure.WithInstanceID(boiler)); err != nil {
 		return "", err
 	}
-	_, err = perdure.RaiseEvent(ctx, boiler, "reading", Reading{celsius}).Await(ctx) // the new instance exists now
+	_, err = perdure.RaiseEvent(ctx, boiler, "reading", Reading{celsius}).Await(ctx) // the instance exists now
 	return "reported to a new watch", err
 }
 

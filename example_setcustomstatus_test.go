@@ -37,6 +37,6 @@ func ExampleOrchestrationContext_SetCustomStatus() {
 			fmt.Println(err)
 		}
 	}
-	fmt.Printf("%s\n", must(c.Wait(ctx, id)).CustomStatus) // Status returns it while the instance runs
+	fmt.Printf("%s\n", must(c.Wait(ctx, id)).CustomStatus) // Status also returns it while the instance runs
 	// Output: {"doing":"cooling","done":2}
 }

@@ -19,7 +19,7 @@ func ExampleTurnTasks() {
 			}
 		},
 	}
-	// lambdahandler.NewOrchestrator(ctx, registry, lambdahandler.WithInterceptors(waits)) calls it after each turn:
+	// lambdahandler.NewOrchestrator(ctx, registry, lambdahandler.WithInterceptors(waits)) calls waits after each turn:
 	at := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
 	waits.OnTasks(context.Background(),
 		perdure.TurnTasks{InstanceID: "order-7", Sequence: 4, Ended: []perdure.TaskInfo{{

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// An instance that passed this place before the change keeps the old behavior. Other instances get the new one.
+// An instance that passed this position before the change keeps the old behavior. Other instances get the new behavior.
 func ExampleVersion() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "greet", func(ctx *perdure.OrchestrationContext, name string) (string, error) {

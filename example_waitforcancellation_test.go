@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// payment charges a card. If it is cancelled during the charge, it refunds the charge after the charge has ended.
+// payment charges a card. If the instance is cancelled during the charge, payment refunds the charge after the charge
+// has ended.
 func payment(ctx *perdure.OrchestrationContext, cents int) (_ string, err error) {
 	charge := perdure.CallActivityByName[string](ctx, "charge", cents, perdure.WaitForCancellation())
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {

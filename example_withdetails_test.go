@@ -21,7 +21,7 @@ func debit(_ context.Context, cents int) (string, error) {
 		Decline{Code: 51, Left: cents / 2})
 }
 
-// payAnyway reads the details of the error. Its own caller can read them too.
+// payAnyway reads the details of the error. Its caller can also read the details.
 func payAnyway(ctx *perdure.OrchestrationContext, cents int) (string, error) {
 	paid, err := perdure.CallActivity(ctx, debit, cents).Await(ctx)
 	if declined, why := perdure.ErrorDetails[Decline](err); why == nil && declined.Left >= cents {

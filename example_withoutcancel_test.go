@@ -19,7 +19,7 @@ func journey(ctx *perdure.OrchestrationContext, seat string) (string, error) {
 	if _, err := perdure.WaitForExternalEvent[any](ctx, "confirmed").Await(ctx); err != nil {
 		safe := perdure.WithoutCancel(ctx)
 		_, undone := perdure.CallActivityByName[string](safe, "print", "release "+seat).Await(safe)
-		return "", errors.Join(err, undone) // only the cancellation, so the instance ends as Cancelled
+		return "", errors.Join(err, undone) // if undone is nil, the instance ends as Cancelled
 	}
 	return "booked " + seat, nil
 }

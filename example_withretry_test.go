@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// BankError is an error type that a retry policy can name.
+// BankError is an error type that a retry policy can list as not retryable.
 type BankError struct{ Text string }
 
 func (e *BankError) Error() string { return e.Text }

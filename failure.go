@@ -9,7 +9,7 @@ import (
 )
 
 // NonRetryable marks an error of an activity or orchestration so that no retry policy retries it. An error that wraps a
-// marked error, or joins it with others, is marked too. An error type can mark itself with a method NonRetryable() bool
+// marked error, or joins it with others, is also marked. An error type is marked if it has a method NonRetryable() bool
 // that returns true. NonRetryable returns nil if err is nil.
 func NonRetryable(err error) error {
 	if err == nil {
@@ -23,8 +23,8 @@ func failureOf(err error) *history.Failure {
 	return failures.Errors{Describe: describe, Called: calledFailure}.Of(err)
 }
 
-// describe describes an error of this package. The error can be a nil pointer: fmt.Errorf keeps one that it wraps
-// beside others.
+// describe describes an error of this package. The error can be a nil pointer, because fmt.Errorf can wrap a nil
+// pointer together with other errors.
 func describe(err error) (d failures.Description) {
 	switch e := err.(type) { //nolint:errorlint // one layer at a time
 	case *CancelledError:
@@ -54,7 +54,7 @@ func describe(err error) (d failures.Description) {
 	return d
 }
 
-// calledFailure returns the failure of the code that was called.
+// calledFailure returns the failure of the called activity, sub-orchestration or update handler.
 func calledFailure(err error) *history.Failure {
 	switch e := err.(type) { //nolint:errorlint // one layer at a time
 	case *ActivityError:
@@ -68,7 +68,7 @@ func calledFailure(err error) *history.Failure {
 	}
 }
 
-// engineErrorIn returns the first engine error in a chain of causes, or nil if there is none.
+// engineErrorIn returns the first engine error in a chain of causes, or nil if the chain contains no engine error.
 func engineErrorIn(f *history.Failure) error {
 	for ; f != nil; f = f.Cause {
 		if err := engineError(f); err != nil {
@@ -78,7 +78,7 @@ func engineErrorIn(f *history.Failure) error {
 	return nil
 }
 
-// engineError returns the engine error that a failure stores, or nil if it stores an error of user code.
+// engineError returns the engine error that a failure stores, or nil for an error of user code.
 func engineError(f *history.Failure) error {
 	switch f.Type {
 	case history.TypeTimeout:
@@ -115,7 +115,7 @@ func errorOf(t *replay.Task) error {
 			e.scope = cancelledError(c)
 		}
 		return e
-	case t.InstanceID() != "": // even if the task is a timer now, because the next attempt is due
+	case t.InstanceID() != "": // even while the task is a timer for the next attempt
 		return newSubOrchestrationError(t.Name(), t.InstanceID(), t.DecodedFailure())
 	case t.Kind() == history.UpdateSent:
 		return newCallUpdateError(t, t.DecodedFailure())

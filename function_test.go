@@ -277,7 +277,7 @@ func TestCallSubOrchestration_functionWithoutUniqueName_fails(t *testing.T) {
 			if _, ok := errors.AsType[*replay.UnregisteredError](err); !ok {
 				t.Fatal(err)
 			}
-			for _, part := range append(tt.want, "order-17", "cannot tell which orchestration", "; call it by name") {
+			for _, part := range append(tt.want, "order-17", "which orchestration function", "; call it by name") {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("%q does not say %q", err, part)
 				}

@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// Future is the result of a call that may not have arrived yet. It settles once, with a value or an error. You need not
-// await a future. A future belongs to one orchestration and must not be used on other goroutines.
+// Future represents the result of a call that may still be running. It settles once, with a value or an error. You do
+// not have to await a future. A future belongs to one orchestration and must not be used on other goroutines.
 type Future[T any] struct {
 	task   *replay.Task
 	value  T
@@ -19,7 +19,7 @@ type Future[T any] struct {
 type Awaitable interface {
 	// IsDone reports whether the future has settled.
 	IsDone() bool
-	// Cancel cancels the work that the future belongs to.
+	// Cancel cancels the work of the future, as in Future.Cancel.
 	Cancel(message string)
 
 	outcome() (*replay.Task, error)
@@ -33,12 +33,12 @@ func (f *Future[T]) IsDone() bool { return f.task.IsDone() }
 // change until the future has settled. It is empty for other futures, and if no instance was started.
 func (f *Future[T]) InstanceID() string { return f.task.InstanceID() }
 
-// Cancel cancels the work that the future belongs to, with the reason ReasonRequested. The context of a running
-// activity ends. The future settles with a *CancelledError: immediately, or with [WaitForCancellation] when the work
-// has ended. A message of more than 4 KiB is truncated and marked as such.
+// Cancel cancels the work of the future, with the reason ReasonRequested. The context of a running activity ends. The
+// future settles immediately with a *CancelledError. If the call used [WaitForCancellation], the future settles when
+// the work has ended. A message of more than 4 KiB is truncated and marked as such.
 //
-// Cancel has no effect on a future that has settled, with one exception: an external event that the code has not
-// learned of returns to the head of its queue.
+// Cancel does not change a future that has settled. If its external event was not consumed, the event returns to the
+// head of its queue.
 func (f *Future[T]) Cancel(message string) { f.task.Cancel(string(ReasonRequested), message) }
 
 // Await waits until the future has settled, and returns its value or error. It can be called again. If the scope of ctx
@@ -83,7 +83,7 @@ func Awaitables[T any](fs []*Future[T]) []Awaitable {
 	return as
 }
 
-// resultOf names the result of a task in errors.
+// resultOf returns the name of a task's result for errors.
 func resultOf(t *replay.Task) payloadjson.Name {
 	switch t.Kind() {
 	case history.ExternalEventSubscribed, history.ExternalEventSent:

@@ -9,13 +9,14 @@ type mapOption func(p *tally.Policy)
 
 func (set mapOption) applyToMap(p *tally.Policy) { set(p) }
 
-// MaxConcurrency limits how many items a Map processes at a time. The default is all. Values below 1 count as 1.
+// MaxConcurrency limits the number of items that a Map processes concurrently. By default, a Map processes all items
+// concurrently. Values below 1 count as 1.
 func MaxConcurrency(n int) MapOption {
 	return mapOption(func(p *tally.Policy) { p.Concurrency = max(n, 1) })
 }
 
 // MinSuccessful ends a Map successfully as soon as n items have succeeded, and with an error as soon as n successes are
-// no longer possible. Values below 1 count as 1, and values above the number of items as that number.
+// not possible anymore. Values below 1 count as 1. Values above the number of items count as the number of items.
 func MinSuccessful(n int) MapOption {
 	return mapOption(func(p *tally.Policy) { p.MinSuccessful = max(n, 1) })
 }
@@ -26,11 +27,11 @@ func ToleratedFailures(n int) MapOption {
 	return mapOption(func(p *tally.Policy) { p.FatalFailures = max(n, 0) + 1 })
 }
 
-// MapResult is the result of one item of a Map: a value or an error.
+// MapResult is the result of one item of a Map, which is a value or an error.
 type MapResult[T any] struct {
 	Value T
 	// Err is the error that the function returned. If the item had not started when the Map ended, Err is a
-	// *CancelledError with the reason ReasonSelectLoser, or the error of the Map's scope if it was cancelled.
+	// *CancelledError. Its reason is ReasonSelectLoser, or the reason of the Map's scope if that scope was cancelled.
 	Err error
 }
 
@@ -48,14 +49,16 @@ func (rs MapResults[T]) Values() []T {
 	return values
 }
 
-// Map calls fn for each item, in its own coroutine and scope, and returns the results when no call is running anymore.
-// It returns results even with an error. When fn returns, its outstanding work is cancelled. If fn returns the error of
-// ContinueAsNew, it is the error of the item, and the instance continues as new only if the orchestration returns it.
+// Map calls fn for each item, in its own coroutine and scope, and returns the results when all calls have returned. Map
+// also returns the results together with an error. When fn returns, its outstanding work is cancelled. If fn returns
+// the error of ContinueAsNew, it is the error of the item, and the instance continues as new only if the orchestration
+// returns it.
 //
-// By default, Map processes all items concurrently and to the end, and its error joins the errors of the items in their
-// order. Use [MaxConcurrency] to limit concurrency, and [MinSuccessful] or [ToleratedFailures] to stop early. When Map
-// stops early, it cancels running items with the reason ReasonSelectLoser and does not start the others. Its error then
-// joins the errors of the items that had failed before. If the scope of ctx is cancelled, the error is ctx.Err.
+// By default, Map processes all items concurrently and runs each one to its end. Its error joins the errors of the
+// items in their order. Use [MaxConcurrency] to limit concurrency, and [MinSuccessful] or [ToleratedFailures] to stop
+// early. When Map stops early, it cancels running items with the reason ReasonSelectLoser and does not start the
+// others. Its error then joins the errors of the items that had failed before. If the scope of ctx is cancelled, the
+// error is ctx.Err.
 //
 // Items start in order. A running item needs about 6 KB of memory. For 100,000 items use MaxConcurrency, or call
 // activities and wait for their futures with [AwaitAll].
@@ -88,14 +91,14 @@ func Map[In, Out any](
 
 // mapping is a running Map.
 type mapping[In, Out any] struct {
-	tally   tally.Tally           // without the items that ended after the scope
+	tally   tally.Tally           // excludes items that ended after the scope
 	scope   *OrchestrationContext // of the items
 	items   []In
 	fn      func(*OrchestrationContext, In) (Out, error)
 	results MapResults[Out]
 }
 
-// work processes one item after the other.
+// work processes one item after another.
 func (m *mapping[In, Out]) work(*OrchestrationContext) {
 	for m.scope.Err() == nil {
 		item, ok := m.tally.Start()
@@ -112,7 +115,7 @@ func (m *mapping[In, Out]) work(*OrchestrationContext) {
 	}
 }
 
-// failUnstarted ends the scope. Items that were not started fail with the error of a scope that ended before.
+// failUnstarted fails the items that were not started with the error of the scope, and then ends the scope.
 func (m *mapping[In, Out]) failUnstarted() {
 	for item, ok := m.tally.Start(); ok; item, ok = m.tally.Start() {
 		m.results[item].Err = m.scope.Err()

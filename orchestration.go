@@ -41,7 +41,7 @@ func WithVersion(version string) VersionOption {
 // AddOrchestration registers fn as the orchestration of that name. It panics if name is empty or not valid UTF-8, if
 // the name and version are already registered, or if fn is nil.
 //
-// fn must be deterministic; see the package overview. If fn returns an error or panics, the instance fails, with two
+// fn must be deterministic (see the package overview). If fn returns an error or panics, the instance fails, with two
 // exceptions:
 //
 //   - If fn returns the error of [ContinueAsNew], the instance continues as new.
@@ -77,24 +77,24 @@ func runOrchestration[In, Out any](
 	return ctx.encode(payloadjson.Output(payloadjson.Orchestration, ctx.name), out)
 }
 
-// defaultVersion is the version of an orchestration that is registered without one. It is not empty, so that running
-// instances keep it when a higher version is added.
+// defaultVersion is the version of an orchestration that is registered without a version. It is not empty, so that
+// running instances keep it when a higher version is added.
 const defaultVersion = "0"
 
 // RetainForever is a retention without an end.
 const RetainForever time.Duration = -1
 
-// minRetention is far below one day, the unit of retention.
+// minRetention is the minimum of WithRetention. Deletion works in whole days.
 const minRetention = time.Hour
 
 type orchestrationOption func(o *replay.Orchestration)
 
 func (set orchestrationOption) applyToOrchestration(o *replay.Orchestration) { set(o) }
 
-// WithRetention sets how long an ended instance of the orchestration is kept. After that time it is purged as by
-// Client.Purge. The option overrides the hub's retention, which keeps instances forever by default. RetainForever keeps
-// the instance until it is purged. The option of the code that ends the instance applies. WithRetention panics if d is
-// less than one hour and not RetainForever.
+// WithRetention sets the time for which an ended instance of the orchestration is kept. After that time the instance is
+// purged as by Client.Purge. The option overrides the hub's retention, which keeps instances forever by default.
+// RetainForever keeps the instance until it is purged. An instance uses the option of the build that ends it.
+// WithRetention panics if d is less than one hour and not RetainForever.
 //
 // If an instance continues as new, its past executions are deleted after the same time, but not before 30 days. Days
 // end at midnight UTC. An instance is deleted on the first whole day after its retention: up to one day late, and never
@@ -107,8 +107,8 @@ func WithRetention(d time.Duration) OrchestrationOption {
 }
 
 // FailOnNondeterminism fails an instance whose code deviates from its history, with a failure of type
-// history.TypeNondeterminism. Without the option the instance is blocked: its status shows the reason, its inputs are
-// parked, and it continues when a build is deployed whose code matches the history.
+// history.TypeNondeterminism. Without the option the instance is blocked. Its status shows the reason, and its inputs
+// are parked. It continues when a build is deployed whose code matches the history.
 //
 // During a rollout, a process that runs the previous build does not fail an instance whose last turn ran on the new
 // build. The instance is blocked until a process with the new build runs it.

@@ -12,7 +12,7 @@ import (
 )
 
 // MaxPayloadBytes is the maximum size of a payload, encoded as JSON: 200 KiB. If the hub has a payload store, the limit
-// is MaxLargePayloadBytes wherever this package names MaxPayloadBytes, except for heartbeat details and for the inputs
+// is MaxLargePayloadBytes wherever this package names MaxPayloadBytes. The exceptions are heartbeat details, and inputs
 // and results of queries.
 const MaxPayloadBytes = 200 << 10
 
@@ -20,10 +20,9 @@ const MaxPayloadBytes = 200 << 10
 // does not apply to custom statuses, heartbeat details, error details and queries.
 const MaxLargePayloadBytes = 32 << 20
 
-// Codec encodes payloads before they are stored or sent, and decodes them, for example to compress or encrypt them. All
-// JSON values of your code pass through the codec: inputs, results, outputs, event data, inputs and results of updates,
-// values of side effects, custom statuses, heartbeat details and error details. The types and messages of errors do
-// not, nor do names, IDs, tags, cancel messages, and the inputs and results of queries.
+// Codec encodes payloads before they are stored or sent, and decodes them, for example to compress or encrypt them. The
+// codec processes all JSON values of your code. See PayloadKind for the list. The codec does not process the types and
+// messages of errors, names, IDs, tags, cancel messages, or the inputs and results of queries.
 //
 // Set a codec with lambdahandler.WithCodec, client.WithCodec, perduretest.WithCodec, or the options of package
 // dispatch. Every program of a hub that reads payloads needs the codec.
@@ -46,14 +45,14 @@ type Codec interface {
 	Decode(ctx context.Context, p PayloadInfo, data []byte) ([]byte, error)
 }
 
-// PayloadInfo describes a payload to a Codec. The info at decoding can differ from the info at encoding: a parent
-// encodes the input of a child, and the child decodes it.
+// PayloadInfo describes a payload to a Codec. The info at decoding can differ from the info at encoding. For example, a
+// parent encodes the input of a child, and the child decodes that input.
 type PayloadInfo struct {
-	// InstanceID and ExecutionID identify the instance that encodes or decodes. They are empty if it is not known, for
-	// example before a start.
+	// InstanceID and ExecutionID identify the instance that encodes or decodes. They are empty if the instance is not
+	// known, for example before a start.
 	InstanceID, ExecutionID string
 	Kind                    PayloadKind
-	// Name is the name of the activity, orchestration, external event or update. It is empty if it is not known.
+	// Name is the name of the activity, orchestration, external event or update. It is empty if the name is not known.
 	Name string
 }
 
@@ -87,7 +86,7 @@ var ErrPayloadNotFound = errors.New("not found in the payload store; it was dele
 type PayloadError struct {
 	// Payload describes the payload.
 	Payload PayloadInfo
-	// Codec is the ID of the payload's codec. It is empty if there is none.
+	// Codec is the ID of the payload's codec. It is empty if the payload has no codec.
 	Codec string
 	// Key is the key of the payload in the payload store. It is empty if the payload is stored in the history.
 	Key string

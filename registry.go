@@ -3,8 +3,8 @@ package perdure
 import "github.com/perdure/perdure/internal/registry"
 
 // Registry holds the orchestrations, activities and entities of a program by name. Create it with NewRegistry, fill it
-// with AddOrchestration, AddActivity and AddEntity, and run it with package lambdahandler, dispatch or perduretest.
-// Adding is not safe for concurrent use. Everything else is.
+// with AddOrchestration, AddActivity and AddEntity, and run it with package lambdahandler, dispatch or perduretest. A
+// Registry is safe for concurrent use, except while functions are added.
 type Registry registry.Registry
 
 // NewRegistry returns an empty registry.

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/retry"
 )
 
-// RetryPolicy sets how a failed activity or sub-orchestration is retried. A zero field has a default.
+// RetryPolicy sets the retries of a failed activity or sub-orchestration. A zero field has a default.
 //
 // The zero RetryPolicy retries forever, after about 1 s, 2 s, 4 s and so on up to 1 hour. Limit it with MaxAttempts,
 // WithScheduleToCloseTimeout (activities only) or a cancellation.
@@ -35,11 +35,11 @@ type RetryPolicy struct {
 	// same time. Each wait is chosen uniformly between (1 - Jitter) of the interval and the whole interval. The default
 	// is 0.2. NoJitter disables jitter.
 	//
-	// The random choice depends only on the execution, the call and the attempt. In perduretest there is no jitter
+	// The random choice depends only on the execution, the call and the attempt. Package perduretest disables jitter
 	// unless the test enables it.
 	Jitter float64
-	// NonRetryableErrorTypes lists the error types that are not retried (see ActivityError.Type), whether the error has
-	// the type itself or wraps or joins an error that has it.
+	// NonRetryableErrorTypes lists the error types that are not retried (see ActivityError.Type). An error matches if
+	// it has the type, or if it wraps or joins an error with the type.
 	NonRetryableErrorTypes []string
 }
 
@@ -59,14 +59,13 @@ func (r retryOption) applyToActivityCall(c *replay.ActivityCall) { c.Retry = r.p
 func (r retryOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.Retry = r.policy }
 
 // WithRetry retries a failed activity or sub-orchestration. The future settles with the result of the last attempt.
-// While a retry is due, nothing is kept in memory and no function runs. The policy is recorded with the call, so that a
+// Between attempts, nothing is kept in memory and no function runs. The policy is recorded with the call, so that a
 // later change of the code does not affect it.
 //
 // Each attempt of a sub-orchestration is a new instance: the second attempt of "refund-7" is "refund-7~2".
 //
-// WithRetry panics if the policy has a negative value other than NoJitter, a MaxInterval below InitialInterval, a
-// BackoffCoefficient below 1, a Jitter above 1, or an empty name in
-// NonRetryableErrorTypes.
+// WithRetry panics if a value of the policy is negative (except NoJitter) or a name in NonRetryableErrorTypes is empty.
+// It also panics if MaxInterval is below InitialInterval, BackoffCoefficient is below 1, or Jitter is above 1.
 func WithRetry(p RetryPolicy) CallOption {
 	policy := retry.Policy(p)
 	if problem := policy.Problem(); problem != "" {

@@ -9,20 +9,20 @@ import (
 var errNoFutures = errors.New("perdure: no futures to wait for")
 
 // WhenAny waits until one of the futures has settled, and returns the index of the first argument that has settled. The
-// other futures are not affected. The error is never the error of a future. WhenAny returns -1 and an error if there
-// are no futures, or ctx.Err if the scope of ctx is cancelled.
+// other futures are not affected. The error is never the error of a future. WhenAny returns -1 and an error without
+// futures, or -1 and ctx.Err if the scope of ctx is cancelled.
 func WhenAny(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 	_, winner, err := awaitAny(ctx, fs)
 	return winner, err
 }
 
 // Select is like WhenAny, and cancels the other futures with the reason ReasonSelectLoser, in the order of the
-// arguments. Their futures settle with a *CancelledError; Select does not wait for them. A loser that has also settled
-// does not change, but the external event of such a loser returns to the head of its queue. If the scope of ctx is
-// cancelled, no future wins, and futures of other scopes are not affected.
+// arguments. Their futures settle with a *CancelledError; Select does not wait for them. A loser that has already
+// settled does not change, but its external event returns to the head of its queue. If the scope of ctx is cancelled,
+// no future wins, and futures of other scopes are not affected.
 func Select(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 	ts, winner, err := awaitAny(ctx, fs)
-	if err == nil { // the winner is done, so that this does not change it
+	if err == nil { // the winner has settled, so Cancel does not change it
 		ctx.replay.Cancel(string(ReasonSelectLoser), "", ts...)
 	}
 	return winner, err
@@ -40,8 +40,8 @@ func awaitAny(ctx *OrchestrationContext, fs []Awaitable) (ts []*replay.Task, win
 }
 
 // WhenAll waits until all futures have settled. Its error joins their errors in the order of the arguments. If the
-// scope of ctx is cancelled before, WhenAll returns ctx.Err, and external events that have arrived for futures of that
-// scope return to the heads of their queues.
+// scope of ctx is cancelled before, WhenAll returns ctx.Err. External events that have arrived for futures of that
+// scope then return to the heads of their queues.
 func WhenAll(ctx *OrchestrationContext, fs ...Awaitable) error {
 	if c := ctx.replay.AwaitAll(tasks(fs)); c != nil {
 		return cancelledError(c)
@@ -67,8 +67,8 @@ func tasks[F Awaitable](fs []F) []*replay.Task {
 }
 
 // AwaitAll waits for all futures like WhenAll, and returns their values in order. If a future fails, AwaitAll returns
-// no values; Await each future to get the others, with a context of [WithoutCancel] if the scope of ctx may be
-// cancelled.
+// no values. To get the values of the other futures, await each future. Use a context of [WithoutCancel] if the scope
+// of ctx may be cancelled.
 func AwaitAll[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
 	if c := ctx.replay.AwaitAll(tasks(fs)); c != nil {
 		return nil, cancelledError(c)
@@ -86,7 +86,7 @@ func AwaitAll[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
 
 // FirstSuccess returns the first value of a future, and cancels the other futures with the reason ReasonSelectLoser,
 // like Select. A future that fails is skipped. If all futures fail, the error joins their errors in the order of the
-// arguments. FirstSuccess returns an error if there are no futures, and ctx.Err if the scope of ctx is cancelled.
+// arguments. FirstSuccess returns an error without futures, and ctx.Err if the scope of ctx is cancelled.
 //
 // To wait for the first future that settles, with a value or an error, use Select or WhenAny.
 func FirstSuccess[T any](ctx *OrchestrationContext, fs []*Future[T]) (T, error) {

@@ -15,7 +15,7 @@ import (
 // activity for everything else. If the commit of a turn fails, the turn is repeated and calls fn again.
 //
 // The result passes through JSON and is at most MaxPayloadBytes. If fn panics, or the result cannot be encoded or is
-// too large, the failure is recorded and SideEffect panics, also in each replay. The panic fails the orchestration
+// too large, the failure is recorded, and SideEffect panics now and in each replay. The panic fails the orchestration
 // unless the code recovers. fn must not use the context of the orchestration.
 func SideEffect[T any](ctx *OrchestrationContext, fn func() T) T {
 	var value T

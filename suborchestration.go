@@ -14,7 +14,8 @@ type SubOrchestrationCallOption interface {
 	applyToSubOrchestrationCall(c *subOrchestrationCall)
 }
 
-// subOrchestrationCall is a call with its options. An ID that is set can be invalid, even empty.
+// subOrchestrationCall is a call of an orchestration with its options. If hasID is true, the ID can be invalid, even
+// empty.
 type subOrchestrationCall struct {
 	replay.SubOrchestrationCall
 	hasID bool
@@ -25,9 +26,9 @@ type subOrchestrationCallOption func(c *subOrchestrationCall)
 func (o subOrchestrationCallOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { o(c) }
 
 // WithInstanceID sets the ID of the new instance. Without it, the ID is derived from the caller's ID. The ID is 1 to
-// 1,024 bytes of UTF-8 without control characters, and 16 bytes less with WithRetry, for the attempt number. If the ID
-// is invalid, the call fails and nothing is scheduled. If another instance has the ID, even one that has ended, the
-// call fails and is not retried.
+// 1,024 bytes of UTF-8 without control characters. With WithRetry, the maximum is 1,008 bytes, because the ID of a
+// retry has a suffix. If the ID is invalid, the call fails and nothing is scheduled. If another instance has the ID,
+// even an ended instance, the call fails and is not retried.
 func WithInstanceID(id string) SubOrchestrationCallOption {
 	return subOrchestrationCallOption(func(c *subOrchestrationCall) { c.InstanceID, c.hasID = id, true })
 }
@@ -39,17 +40,17 @@ func WithDelay(d time.Duration) SubOrchestrationCallOption {
 	return subOrchestrationCallOption(func(c *subOrchestrationCall) { c.Delay = d })
 }
 
-// maxDelay is the same as the maximum delay of a client's start.
+// maxDelay equals the maximum delay of a start by a client.
 const maxDelay = 3653 * 24 * time.Hour
 
-// CallSubOrchestration starts another orchestration as its own instance and returns the future of its result. fn
-// identifies the orchestration and is not called: pass the function that was registered. The instance runs the highest
-// version, or the version of WithVersion. Functions that cannot be identified stop the turn with an error: closures, a
-// function that is registered under several names, and methods of an interface. Use CallSubOrchestrationByName for
-// them.
+// CallSubOrchestration starts another orchestration as its own instance and returns the future of its result.
+// CallSubOrchestration uses fn only to identify the orchestration and does not call it. Pass the registered function.
+// The instance runs the highest version, or the version of WithVersion. CallSubOrchestration cannot identify a closure,
+// an interface method, or a function that is registered under several names, and stops the turn with an error. Use
+// CallSubOrchestrationByName for such functions.
 //
-// If the other orchestration fails, the future has a *SubOrchestrationError. If the input cannot be encoded or is
-// larger than MaxPayloadBytes, the future fails and nothing is scheduled. When the caller ends, the instance is
+// If the other orchestration fails, the future fails with a *SubOrchestrationError. If the input cannot be encoded or
+// is larger than MaxPayloadBytes, the future fails and nothing is scheduled. When the caller ends, the instance is
 // cancelled. To start an instance that outlives its caller, use StartOrchestration.
 func CallSubOrchestration[In, Out any](
 	ctx *OrchestrationContext, fn func(*OrchestrationContext, In) (Out, error), in In,
@@ -62,8 +63,8 @@ func CallSubOrchestration[In, Out any](
 	return callSubOrchestration[Out](ctx, name, in, opts)
 }
 
-// CallSubOrchestrationByName starts the orchestration of that name like CallSubOrchestration. The orchestration need
-// not be registered in this program. CallSubOrchestrationByName panics if name is empty or not valid UTF-8.
+// CallSubOrchestrationByName starts the orchestration of that name like CallSubOrchestration. The orchestration does
+// not have to be registered in this program. CallSubOrchestrationByName panics if name is empty or not valid UTF-8.
 func CallSubOrchestrationByName[Out any](
 	ctx *OrchestrationContext, name string, in any, opts ...SubOrchestrationCallOption,
 ) *Future[Out] {
@@ -82,8 +83,8 @@ func callSubOrchestration[Out any](
 }
 
 // StartOrchestration starts a detached orchestration and returns the ID of its instance. The instance outlives its
-// caller. The caller does not wait for it, and does not learn how it ends or that it could not start because its ID was
-// taken.
+// caller. The caller does not wait for the instance and gets no result. If the ID is already in use, no instance
+// starts, and the caller gets no error.
 //
 // StartOrchestration returns an error, and schedules nothing, if the scope of ctx is cancelled (ctx.Err), the input or
 // an option is invalid, or WithRetry is used. It panics if name is empty or not valid UTF-8.

@@ -407,7 +407,7 @@ func TestWithInstanceID_otherIDOnReplay_isNondeterminism(t *testing.T) {
 	var e *perdure.NondeterminismError
 	if !errors.As(err, &e) || e.EventID != 3 ||
 		!strings.Contains(err.Error(),
-			`"pack" as instance "one", the code asked for SubOrchestrationScheduled "pack" as instance "other"`) {
+			`"pack" as instance "one", the code requested SubOrchestrationScheduled "pack" as instance "other"`) {
 		t.Error(err)
 	}
 }

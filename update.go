@@ -24,21 +24,22 @@ type updateHandlerOption func(o *updateHandlerOptions)
 func (set updateHandlerOption) applyToUpdateHandler(o *updateHandlerOptions) { set(o) }
 
 // WithValidator sets a validator that accepts or rejects each update before its handler runs. If validate returns an
-// error, the update is rejected with that error and has no effect; the history stores its ID and the error. With
+// error, the update is rejected with that error and has no effect. The history stores its ID and the error. With
 // several validators, the first error applies.
 //
 // validate reads the variables of the orchestration and must not change them, because it does not run in a replay. The
 // update is rejected if validate schedules work, waits or makes another decision, or panics. validate may depend on
 // anything and may be changed at any time. It runs within the turn: a validator that runs for more than 10 seconds
-// blocks the instance. Its parameter type must be that of the handler, otherwise SetUpdateHandler returns an error.
+// blocks the instance. Its parameter type must be the input type of the handler, otherwise SetUpdateHandler returns an
+// error.
 func WithValidator[In any](validate func(In) error) UpdateHandlerOption {
 	return updateHandlerOption(func(o *updateHandlerOptions) { o.validators = append(o.validators, validate) })
 }
 
-// Serialized runs the handlers that have this option one at a time, in the order in which their updates arrived,
-// whatever the names of the updates. An update waits until the handlers of all earlier ones have returned. When the
+// Serialized runs the handlers that have this option one at a time, in the order in which their updates arrived. The
+// names of the updates do not matter. An update waits until the handlers of all earlier updates have returned. When the
 // orchestration continues as new, waiting updates are passed to the next execution and run before later ones. At most
-// 1,000 updates run or wait at a time; further updates are rejected.
+// 1,000 updates run or wait at a time. Further updates are rejected.
 func Serialized() UpdateHandlerOption {
 	return updateHandlerOption(func(o *updateHandlerOptions) { o.serialized = true })
 }
@@ -46,20 +47,20 @@ func Serialized() UpdateHandlerOption {
 // SetUpdateHandler sets the handler of an update, which clients send with Client.Update and orchestrations with
 // CallUpdate. A later call for the same name replaces the handler. Set handlers at the start of the orchestration,
 // before it waits, so that they handle an update that is sent with the start. An update without a handler is rejected.
-// After a continue-as-new, the next execution sets its own handlers.
+// After a continue-as-new, the next execution must set its own handlers.
 //
 // handler runs as a coroutine in the scope of ctx for each accepted update. It can change the orchestration's
 // variables, schedule work and wait. Its result is the response to the sender. Handlers that wait run concurrently. An
-// error of handler is only a response; a panic fails the orchestration. When the scope of ctx is cancelled, handler
+// error of handler is only a response, but a panic fails the orchestration. When the scope of ctx is cancelled, handler
 // continues and its waits end. handler cannot return ContinueAsNew. When the orchestration ends or continues as new,
-// running handlers are abandoned and their senders get an error; wait for them with AwaitUpdateHandlers.
+// running handlers are abandoned and their senders get an error. Use AwaitUpdateHandlers to wait for running handlers.
 //
 // An update is handled once per update ID; see Client.Update. An execution runs at most 1,000 handlers at a time and
 // rejects further updates. The input and the result are stored in the history, and are at most MaxPayloadBytes each.
 //
-// SetUpdateHandler returns an error if name is empty, longer than 256 bytes or not valid UTF-8, if handler is nil, or
-// if a validator has another parameter type. It makes no decision, so you can add it to code of running instances. Do
-// not remove a handler while histories of running instances contain its updates.
+// SetUpdateHandler returns an error if name is empty, longer than 256 bytes or not valid UTF-8. It also returns an
+// error if handler is nil or a validator has another parameter type. It makes no decision, so you can add it to code of
+// running instances. Do not remove a handler while histories of running instances contain its updates.
 func SetUpdateHandler[In, Out any](
 	ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error),
 	opts ...UpdateHandlerOption,
@@ -105,7 +106,7 @@ func handleUpdate[In, Out any](
 	return nil
 }
 
-// validateUpdate returns why an update is rejected, or nil if it is accepted.
+// validateUpdate returns the rejection of an update, or nil if the update is accepted.
 func validateUpdate[In any](name string, validators []func(In) error, doc json.RawMessage) *replay.UpdateRejection {
 	var in In
 	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Update, name), doc, &in); err != nil {
@@ -135,14 +136,14 @@ func runUpdate[In, Out any](
 }
 
 // AwaitUpdateHandlers waits until no update handler is running. Call it before the orchestration ends or continues as
-// new. If ctx is cancelled before, it returns the CancelledError of ctx; use a context of WithoutCancel to wait despite
+// new. If ctx is cancelled before, it returns the CancelledError of ctx. Use a context of WithoutCancel to wait despite
 // a cancellation. In an update handler it returns an error. In a coroutine that an update handler awaits, it waits
 // forever.
 func AwaitUpdateHandlers(ctx *OrchestrationContext) error {
 	cancelled, own := ctx.replay.AwaitUpdates()
 	switch {
 	case own:
-		return errors.New("perdure: AwaitUpdateHandlers: called in an update handler, which it would wait for")
+		return errors.New("perdure: AwaitUpdateHandlers: called in an update handler; it would wait for itself")
 	case cancelled != nil:
 		return cancelledError(cancelled)
 	default:

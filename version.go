@@ -5,7 +5,8 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// DefaultVersion is the result of Version in an execution that passed the call before it was added to the code.
+// DefaultVersion is the result of Version in an execution that passed the position of the call before the call was
+// added.
 const DefaultVersion = replay.DefaultVersion
 
 // Version returns the version of a change that applies to this execution. Use it to change the code of running
@@ -21,10 +22,10 @@ const DefaultVersion = replay.DefaultVersion
 //
 //   - maxVersion, if the execution reaches the call for the first time. The version is recorded in the history.
 //   - the recorded version, if the execution passed the call before.
-//   - DefaultVersion, if the execution passed this place before the call was added.
+//   - DefaultVersion, if the execution passed this position before the call was added.
 //
-// All calls for the same change return the same version until the execution ends, also in other coroutines and scopes.
-// The next execution after a ContinueAsNew, and sub-orchestrations, have their own versions.
+// All calls for the same change return the same version until the execution ends, including calls in other coroutines
+// and scopes. The next execution after a ContinueAsNew, and sub-orchestrations, have their own versions.
 //
 // If the version is not between minVersion and maxVersion, the instance is blocked, and its diagnosis names the code to
 // deploy. To remove old code, raise minVersion when no running instance uses the old version. Keep the call until no

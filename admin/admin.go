@@ -23,15 +23,15 @@ type Client struct {
 
 // Backend is the part of a provider that a Client uses. Every provider.Provider implements it.
 //
-// A Backend may also implement client.CallerIdentifier, provider.PayloadStoreProvider, provider.DeadLetters or
-// provider.Reconciler, which the Client then uses. A Backend that wraps another one has a method Unwrap() Backend. The
-// Client then also looks for these interfaces on the wrapped Backend.
+// A Client also uses these interfaces if the Backend implements them: client.CallerIdentifier,
+// provider.PayloadStoreProvider, provider.DeadLetters and provider.Reconciler. A Backend that wraps another Backend has
+// a method Unwrap() Backend. The Client then also looks for these interfaces on the wrapped Backend.
 type Backend interface {
 	// ListInstances, ListExecutions and ReadHistory are methods of provider.Instances.
 	ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error)
 	ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error]
 	ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error]
-	// The following are methods of provider.Jobs.
+	// The following four methods belong to provider.Jobs.
 	PutJob(ctx context.Context, j *provider.Job) error
 	ReadJob(ctx context.Context, id string) (provider.Job, error)
 	ListJobs(ctx context.Context) ([]provider.Job, error)
@@ -67,8 +67,8 @@ func WithCaller(name string) Option {
 }
 
 // WithInterceptors adds interceptors whose ClientCall functions run around StartJob and CancelJob. The first
-// interceptor is the outermost one. Interceptors of earlier options come before those of later ones. A panic of an
-// interceptor is logged to slog.Default.
+// interceptor is the outermost one. Interceptors of earlier options run outside interceptors of later options. A panic
+// of an interceptor is logged to slog.Default.
 func WithInterceptors(interceptors ...perdure.Interceptor) Option {
 	return func(o *options) { o.interceptors = append(o.interceptors, interceptors...) }
 }

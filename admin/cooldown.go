@@ -4,5 +4,5 @@ package admin
 
 import "github.com/perdure/perdure/provider"
 
-// purgeCooldown is the time after a purge of the queues during which nothing must be sent.
+// purgeCooldown is the time after a purge of the queues during which no messages may be sent.
 const purgeCooldown = provider.QueuePurgeCooldown

@@ -4,5 +4,6 @@ package admin
 
 import "time"
 
-// purgeCooldown is for tests on a local cloud, whose SQS deletes at once. No release is built with this tag.
+// purgeCooldown is short for tests on a local cloud, whose SQS purges queues immediately. Releases are built without
+// this tag.
 const purgeCooldown = time.Second

@@ -11,16 +11,15 @@ import (
 )
 
 // CostEstimate is an estimate of the cost of an instance so far, based on its history and AWS list prices. Its JSON is
-// that of the HTTP API.
+// the same as in the HTTP API.
 //
-// The estimate assumes that the instance runs alone and that all its turns are warm. Shared batches make an instance
-// cheaper, cold turns make it more expensive. The estimate excludes the run time of activities, child instances, client
-// calls, logs and the storage of large payloads. It includes writing, copying and reading large payloads. See
-// docs/operate/cost.md.
+// The estimate assumes that the instance runs alone and that all its turns are warm. Shared batches reduce the cost,
+// and cold turns increase it. The estimate excludes the run time of activities, child instances, client calls, logs and
+// the storage of large payloads. It includes writing, copying and reading large payloads. See docs/operate/cost.md.
 type CostEstimate struct {
 	InstanceID string `json:"instanceId"`
-	// Executions, Turns and Activities count the instance's executions, turns and activities so far. Executions that
-	// retention has deleted are not counted.
+	// Executions, Turns and Activities are the numbers of the instance's executions, turns and activities so far. They
+	// exclude executions that retention has deleted.
 	Executions int64 `json:"executions"`
 	Turns      int64 `json:"turns"`
 	Activities int64 `json:"activities"`
@@ -29,7 +28,7 @@ type CostEstimate struct {
 	Dollars float64 `json:"dollars"`
 	// Lines are the parts of the total, sorted by Item.
 	Lines []CostLine `json:"lines"`
-	// Region is the AWS region of the prices, and AsOf their date as YYYY-MM-DD.
+	// Region is the AWS region of the prices, and AsOf is the date of the prices as YYYY-MM-DD.
 	Region string `json:"region"`
 	AsOf   string `json:"asOf"`
 }
@@ -61,7 +60,7 @@ func (c *Client) EstimateCost(ctx context.Context, instanceID string) (CostEstim
 }
 
 func (l local) estimateCost(ctx context.Context, instanceID string) (cost CostEstimate, err error) {
-	var executions []string // the current one first
+	var executions []string // the current execution first
 	for x, err := range l.hub.ListExecutions(ctx, instanceID) {
 		if err != nil {
 			return cost, err

@@ -13,13 +13,12 @@ import (
 // DeadLetter is a record in a dead-letter queue.
 type DeadLetter = provider.DeadLetter
 
-// ErrDeadLettersUnsupported means that the client's Backend does not give access to dead letters. See
-// provider.DeadLetters.
+// ErrDeadLettersUnsupported means that the client's Backend does not support dead letters. See provider.DeadLetters.
 var ErrDeadLettersUnsupported error = provider.UnsupportedError{Capability: provider.CapabilityDeadLetters}
 
 // DeadLetterQuery selects dead letters. A dead letter must match all fields that are not zero.
 type DeadLetterQuery struct {
-	// Queue is the queue from which the dead letters come: "inbox", "timers" or the name of a work queue.
+	// Queue is the source queue of the dead letters: "inbox", "timers" or the name of a work queue.
 	Queue string
 	// ReasonPrefix is a prefix of the reason, such as "corrupt:".
 	ReasonPrefix string
@@ -27,24 +26,25 @@ type DeadLetterQuery struct {
 	InstanceID string
 	// IDs are the IDs of the dead letters.
 	IDs []string
-	// SentBefore excludes dead letters that were moved to the dead-letter queue later. Zero means no limit, with one
-	// exception: a redrive without IDs uses its start time, so that it does not redrive a record twice.
+	// SentBefore excludes dead letters that were moved to the dead-letter queue later. Zero means no limit. A redrive
+	// without IDs uses its start time instead of zero, so that it does not redrive a record twice.
 	SentBefore time.Time
-	// TimeLimit is about how long the call searches for dead letters; 0 means until it finds no more. When a redrive or
-	// drop stops for this limit, the dead letters that it saw and kept stay hidden for two minutes, so that the next
-	// call finds others. A negative value is a *provider.FieldError.
+	// TimeLimit is the approximate maximum duration of the search for dead letters. 0 means no limit. When a redrive or
+	// drop reaches the limit, the dead letters that it received and did not process stay hidden for two minutes. The
+	// next call therefore finds others. A negative value results in a *provider.FieldError.
 	TimeLimit time.Duration
 }
 
 // DeadLetterList is a list of dead letters.
 type DeadLetterList struct {
 	Items []DeadLetter
-	// Complete is false if the call stopped before it had seen all visible dead letters.
+	// Complete is false if the call stopped before it had received all visible dead letters.
 	Complete bool
 }
 
-// DeadLetterCount is the approximate number of dead letters of a queue. Hidden counts those that another process has
-// received. The sweeper hides dead letters for a minute each time it checks them.
+// DeadLetterCount is the approximate number of dead letters of a queue. InFlight is the number of dead letters that are
+// hidden because another process has received them. The sweeper hides dead letters for a minute each time it checks
+// them.
 type DeadLetterCount struct {
 	Queue    string `json:"queue"`
 	Visible  int    `json:"visible"`
@@ -54,14 +54,14 @@ type DeadLetterCount struct {
 // DeadLetterResult is the result of a redrive or a drop.
 type DeadLetterResult struct {
 	// Done counts dead letters that were redriven or dropped. Skipped counts selected dead letters that only
-	// [ForceRedrive] redrives. TooRecent counts dead letters that were excluded by SentBefore only, including those
-	// that were redriven and failed again. Failed counts dead letters whose redrive or drop failed.
+	// [ForceRedrive] redrives. TooRecent counts dead letters that only SentBefore excluded, including dead letters that
+	// were redriven and failed again. Failed counts dead letters whose redrive or drop failed.
 	Done, Skipped, TooRecent, Failed int64
-	// SentNotDeleted holds the IDs of dead letters that were sent again but could not be deleted. Drop them: a redrive
-	// would send them again.
+	// SentNotDeleted holds the IDs of dead letters that were sent again but could not be deleted. Drop these dead
+	// letters, because a redrive would send them again.
 	SentNotDeleted []string
-	// Complete is false if more dead letters may match, because the call reached the limit of 100,000 dead letters, its
-	// time limit or the end of ctx.
+	// Complete is false if more dead letters may match. The call has then reached the limit of 100,000 dead letters,
+	// its time limit or the end of ctx.
 	Complete bool
 }
 
@@ -73,7 +73,7 @@ type redriveOptions struct{ force bool }
 // ForceRedrive also redrives dead letters for which [IsHandled] returns true. An event may then be applied twice.
 func ForceRedrive() RedriveOption { return func(o *redriveOptions) { o.force = true } }
 
-// defaultDeadLetters is the number of dead letters of a list without a limit.
+// defaultDeadLetters is the default limit of a list of dead letters.
 const defaultDeadLetters = 100
 
 // CountDeadLetters returns the approximate number of dead letters of each queue, sorted by queue name.
@@ -105,8 +105,8 @@ func (l local) countDeadLetters(ctx context.Context) ([]DeadLetterCount, error) 
 // 100. The call hides the dead letters from other processes while it runs. There is no next page, because SQS does not
 // order dead letters.
 //
-// DeadLetters does not return dead letters that another process has hidden, nor more than ten dead letters of the inbox
-// for the same instance. CountDeadLetters returns the total number.
+// DeadLetters does not return dead letters that another process has hidden. It returns at most ten dead letters of the
+// inbox for each instance. CountDeadLetters returns the total number.
 func (c *Client) DeadLetters(ctx context.Context, q DeadLetterQuery, limit int) (list DeadLetterList, err error) {
 	if err := inputcheck.Limit(limit); err != nil {
 		return list, fmt.Errorf("admin: dead letters: %w", err)
@@ -146,12 +146,12 @@ func (l local) deadLetters(ctx context.Context, q DeadLetterQuery, limit int) (l
 // RedriveDeadLetters sends the dead letters that match q to their queues as new records and then deletes them. Without
 // ForceRedrive it skips dead letters for which IsHandled returns true.
 //
-// No dead letter is lost if the process dies, but a record that was sent and not deleted is sent again by the next
-// call. The inbox drops such a duplicate within five minutes. Later, only an event without an ID is applied twice. A
-// single call never sends a dead letter twice: DeadLetterResult.SentNotDeleted lists those that it sent and could not
-// delete.
+// No dead letter is lost if the process dies, but the next call sends a record again that was sent and not deleted. The
+// inbox drops such a duplicate within five minutes. After that time, only an event without an ID is applied twice. A
+// single call never sends a dead letter twice. DeadLetterResult.SentNotDeleted lists the dead letters that it sent and
+// could not delete.
 //
-// The error joins up to ten errors of dead letters that failed. The others are redriven.
+// The error joins up to ten errors of dead letters that failed. The other dead letters are redriven.
 func (c *Client) RedriveDeadLetters(
 	ctx context.Context, q DeadLetterQuery, opts ...RedriveOption,
 ) (DeadLetterResult, error) {

@@ -14,25 +14,26 @@ import (
 )
 
 const (
-	// deadLetterHold is how long received dead letters stay hidden from other processes and from this scan, which must
-	// not see one twice. It is shorter than the five minutes for which SQS FIFO queues drop duplicates, also if the
-	// process dies.
+	// deadLetterHold is the time for which received dead letters stay hidden from other processes and from this scan.
+	// It is shorter than the five minutes in which SQS FIFO queues drop duplicates, so that a duplicate after a crash
+	// is dropped.
 	deadLetterHold = 2 * time.Minute
 	// maxScanned limits the dead letters of one scan. SQS hides at most 120,000 messages of a queue.
 	maxScanned = 100_000
 	// scanConcurrency is the number of batches of a queue that are processed concurrently.
 	scanConcurrency = 8
-	// maxEmptyReceives is the number of consecutive receives without new dead letters after which a queue is done.
+	// maxEmptyReceives is the number of consecutive receives without new dead letters after which the scan of a queue
+	// ends.
 	maxEmptyReceives = 2
 	// maxFailedCalls is the number of failed calls, each with its retries, after which the scan stops.
 	maxFailedCalls = 10
 	// maxScanErrors is the number of errors that a scan returns.
 	maxScanErrors = 10
-	// cleanupTimeout limits the calls at the end of a scan, which do not end with ctx.
+	// cleanupTimeout limits the calls at the end of a scan. These calls continue after ctx has ended.
 	cleanupTimeout = 10 * time.Second
 )
 
-// deadLetterBackend returns the dead letters of the backend, or ErrDeadLettersUnsupported.
+// deadLetterBackend returns the backend as a provider.DeadLetters, or ErrDeadLettersUnsupported.
 func (l local) deadLetterBackend() (provider.DeadLetters, error) {
 	hub, ok := unwrap.As[provider.DeadLetters](l.hub)
 	if !ok || len(hub.DeadLetterQueues()) == 0 {
@@ -49,9 +50,9 @@ type deadLetterScan struct {
 	queues      []string
 	concurrency int
 	now         func() time.Time
-	// deadline is when the scan stops receiving; zero: never.
+	// deadline is the time at which the scan stops receiving. Zero means no deadline.
 	deadline time.Time
-	// process processes selected dead letters of one receive. They no longer exist afterwards unless readOnly is set.
+	// process processes selected dead letters of one receive. Unless readOnly is set, it deletes them.
 	process  func(ctx context.Context, queue string, letters ...DeadLetter) error
 	readOnly bool
 	// skip, if set, reports whether a selected dead letter is left unchanged. enough, if set, reports whether to stop.
@@ -62,7 +63,7 @@ type deadLetterScan struct {
 	seen       map[string]bool
 	held       map[string][]DeadLetter // received and not deleted, by queue, without bodies
 	counts     DeadLetterResult
-	missingIDs int // number of IDs of the query that were not found yet
+	missingIDs int // number of IDs of the query that have not been found yet
 	errs       []error
 	incomplete bool
 	failures   int
@@ -124,7 +125,7 @@ func (s *deadLetterScan) release(ctx context.Context) {
 	limited, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer stop()
 	for queue, letters := range s.held {
-		_ = s.hub.ReleaseDeadLetters(limited, queue, letters...) // otherwise they become visible within minutes
+		_ = s.hub.ReleaseDeadLetters(limited, queue, letters...) // otherwise they reappear within minutes
 	}
 }
 
@@ -151,8 +152,8 @@ func (s *deadLetterScan) scan(ctx context.Context, queue string) {
 	}
 }
 
-// processAll processes dead letters together and, if that fails, one by one: a dead letter that fails must not block
-// the others. Dead letters that were already sent are only deleted.
+// processAll processes dead letters together. If that fails, it processes them one by one, so that a dead letter that
+// fails does not block the others. It only deletes dead letters that were already sent.
 func (s *deadLetterScan) processAll(ctx context.Context, queue string, selected []DeadLetter) {
 	err := s.process(ctx, queue, selected...)
 	if err == nil {
@@ -213,7 +214,8 @@ func (s *deadLetterScan) done(ctx context.Context) bool {
 	return ctx.Err() != nil || s.enough != nil && s.enough() || len(s.query.IDs) > 0 && s.missingIDs == 0
 }
 
-// selectFrom records received dead letters and returns those to process. hasNew is false if all were seen before.
+// selectFrom records received dead letters and returns the selected ones. hasNew is false if the scan had received all
+// of them before.
 func (s *deadLetterScan) selectFrom(queue string, received []DeadLetter) (selected []DeadLetter, hasNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +241,8 @@ func (s *deadLetterScan) selectFrom(queue string, received []DeadLetter) (select
 	return selected, hasNew
 }
 
-// hold records dead letters to release at the end, without bodies, which can have a megabyte each. s.mu is held.
+// hold records dead letters for the release at the end, without their bodies of up to a megabyte. The caller must hold
+// s.mu.
 func (s *deadLetterScan) hold(queue string, letters ...DeadLetter) {
 	for i := range letters {
 		r := &letters[i].Record
@@ -256,8 +259,8 @@ func (s *deadLetterScan) matches(d *DeadLetter) bool {
 		(len(q.IDs) == 0 || slices.Contains(q.IDs, d.Record.ID))
 }
 
-// noteRepeats marks the scan as incomplete if it received dead letters again that it had hidden: it took longer than
-// deadLetterHold, and others may be behind them.
+// noteRepeats marks the scan as incomplete if it received hidden dead letters again. The scan then took longer than
+// deadLetterHold and may have missed dead letters.
 func (s *deadLetterScan) noteRepeats(received []DeadLetter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package admin operates a task hub: dead letters, bulk jobs, repair after lost messages or a restore, clean-up of the
-// payload store, and cost estimates. Applications use package client. The HTTP API and the command line use both.
+// Package admin operates a task hub. It manages dead letters and bulk jobs, repairs a hub after lost messages or a
+// restore, cleans up the payload store, and estimates costs. Applications use package client. The HTTP API and the
+// command line use both packages.
 //
 // A Client calls its provider directly and needs no server. With provider/dynamo it needs AWS credentials:
 //
@@ -19,8 +20,8 @@
 //
 // # Errors
 //
-//   - A *provider.FieldError is invalid input. It names the field.
-//   - provider.ErrNotFound is an instance or job that does not exist.
+//   - A *provider.FieldError means that the input is invalid. It names the field.
+//   - provider.ErrNotFound means that an instance or job does not exist.
 //   - ErrDeadLettersUnsupported and ErrReconcileUnsupported report that the Backend lacks the operation.
-//   - A *provider.Error is any other failure. It reports whether the call can be repeated.
+//   - A *provider.Error reports any other failure, and whether the call can be repeated.
 package admin

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Job is a bulk job: an operation on many instances that the hub runs in the background. Its JSON in the HTTP API is
+// Job is a bulk job, an operation on many instances that the hub runs in the background. The HTTP API encodes it as an
 // httpapi.Job.
 type Job = provider.Job
 
@@ -37,9 +37,9 @@ const (
 type JobRequest struct {
 	// Operation is OperationPurge, OperationCancel or OperationTerminate.
 	Operation provider.Operation
-	// Filter selects the instances. It must have a condition unless All is set. If Filter.Statuses is empty, a cancel
-	// or a terminate applies to instances that have not ended, a purge to instances that have ended, and a purge with
-	// Force to all instances.
+	// Filter selects the instances. It must have a condition unless All is set. If Filter.Statuses is empty, the
+	// Operation selects the statuses. OperationCancel and OperationTerminate apply to instances that have not ended.
+	// OperationPurge applies to instances that have ended, or with Force to all instances.
 	Filter Filter
 	// All selects every instance of the hub. It requires a Filter without conditions.
 	All bool
@@ -62,11 +62,12 @@ const maxJobIDBytes = 256
 
 // StartJob creates a job that applies an operation to all instances that match a filter and were started before now.
 // The hub runs the job in the background and starts it within minutes. The job continues after failures of the hub's
-// functions. Job returns its progress, CancelJob stops it.
+// functions. Use Job to read the progress and CancelJob to stop the job.
 //
-// An instance that matched is processed even if it no longer matches by then. A later incarnation of its ID is not.
+// The job processes an instance that matched even if the instance has changed since then. It does not process a later
+// incarnation of the same ID.
 //
-// StartJob returns a *provider.FieldError for invalid input, and if 100 jobs are running already.
+// StartJob returns a *provider.FieldError for invalid input, or if 100 jobs are already running.
 func (c *Client) StartJob(ctx context.Context, r JobRequest, opts ...StartJobOption) (Job, error) {
 	var o startJobOptions
 	for _, opt := range opts {
@@ -148,7 +149,7 @@ type JobPreview struct {
 	// StartedBefore is the time of the preview. Only instances that were started earlier are counted. Set
 	// Filter.StartedBefore of the JobRequest to this time to exclude instances that were started after the preview.
 	StartedBefore time.Time `json:"startedBefore"`
-	// Complete is false if the time limit ended the search. Matched is then the number of matches up to that point.
+	// Complete is false if the search reached the time limit. Matched is then the number of matches until that time.
 	Complete bool `json:"complete"`
 }
 
@@ -158,7 +159,7 @@ const (
 	previewTime   = 20 * time.Second
 )
 
-// PreviewJob counts the instances that StartJob would match. It changes nothing and searches for at most 20 seconds.
+// PreviewJob counts the instances that StartJob would match. It is read-only and searches for at most 20 seconds.
 func (c *Client) PreviewJob(ctx context.Context, r JobRequest) (JobPreview, error) {
 	p := JobPreview{Sample: []string{}}
 	j, err := c.newJob(r)
@@ -293,8 +294,8 @@ func isEmpty(f *Filter) bool {
 		f.StartedAfter.IsZero() && f.StartedBefore.IsZero() && f.UpdatedBefore.IsZero()
 }
 
-// Jobs yields the hub's bulk jobs, newest first: running jobs and jobs that ended within the last seven days. It reads
-// all of them before it yields the first one. The iterator ends with the first error.
+// Jobs yields the hub's running bulk jobs and the jobs that ended within the last seven days, newest first. It reads
+// all jobs before it yields the first one. The iterator ends with the first error.
 func (c *Client) Jobs(ctx context.Context) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		jobs, err := c.ops.listJobs(ctx)

@@ -123,6 +123,6 @@ func TestRedriveDeadLetters_purgedChildFromFortyDaysAgo_doesNotRunAgain(t *testi
 		if so := h.mustReconcile(); so.LostChildren != 1 {
 			t.Errorf("the result is %+v; want one lost child", so)
 		}
-		h.wantToldOnce("its start is too old to tell whether it ran")
+		h.wantToldOnce("its start is too old to determine whether it ran")
 	})
 }

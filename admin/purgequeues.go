@@ -28,13 +28,14 @@ func OnStall(f func(Stall)) PurgeQueuesOption {
 }
 
 // PurgeQueues deletes all messages and timers from the hub's queues and schedules. Use it after you restore the table
-// to an earlier time, because the messages belong to a history that no longer exists.
+// to an earlier time, because the messages belong to a history that does not exist anymore.
 //
 // The hub must be paused and have no dead letters. Otherwise PurgeQueues returns provider.ErrBusy and deletes nothing.
-// Stop all senders first: messages that they send during the call may be deleted. PurgeQueues returns after about seven
-// minutes, when it is safe to send again. Repeating the call is safe.
+// Stop all senders first, because the call may delete messages that they send. PurgeQueues returns after about seven
+// minutes. After that it is safe to send messages again. Repeating the call is safe.
 //
-// Throttled calls, and calls without a response within a minute, are repeated until no call has succeeded for an hour.
+// PurgeQueues repeats throttled calls, and calls without a response within a minute. It fails if no call has succeeded
+// for an hour.
 func (c *Client) PurgeQueues(ctx context.Context, opts ...PurgeQueuesOption) (provider.QueuePurgeResult, error) {
 	if err := c.requireProvider("PurgeQueues"); err != nil {
 		return provider.QueuePurgeResult{}, err
@@ -59,7 +60,7 @@ func (c *Client) PurgeQueues(ctx context.Context, opts ...PurgeQueuesOption) (pr
 			}
 		})
 		total.Schedules += purged.Schedules
-		for queue, n := range purged.Messages { // a retry does not find what the failed attempt purged
+		for queue, n := range purged.Messages { // a retry does not count the messages that the failed attempt purged
 			total.Messages[queue] = max(total.Messages[queue], n)
 		}
 		return err

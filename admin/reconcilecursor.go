@@ -12,10 +12,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// position is where a reconcile continues: at a page, and with instances of earlier pages that are not done. A few
-// instances that fail for hours therefore do not make the next call repeat all pages since.
+// position is the point at which a reconcile continues. It consists of a page and of unfinished instances of earlier
+// pages. If a few instances fail for hours, the next call therefore does not repeat all pages after them.
 type position struct {
-	// Page is the cursor of a page. It is empty for the first page and, with PagesDone, if no page is left.
+	// Page is the cursor of a page. It is empty for the first page, and if no page is left (PagesDone).
 	Page      string `json:"at,omitempty"`
 	PagesDone bool   `json:"over,omitempty"`
 	// Instances are the instances of earlier pages.
@@ -23,10 +23,10 @@ type position struct {
 }
 
 const (
-	// maxPositionInstances limits the instances of a position, so that its cursor stays readable. If there are more,
+	// maxPositionInstances limits the instances of a position, so that its cursor stays readable. With more instances,
 	// the position points to an earlier page instead.
 	maxPositionInstances = 20
-	// positionPrefix marks a position that is more than the cursor of a list, which has no dot.
+	// positionPrefix distinguishes an encoded position from the cursor of a list. The cursor of a list has no dot.
 	positionPrefix = "reconcile."
 )
 
@@ -52,15 +52,15 @@ func parsePosition(cursor string) (p position, err error) {
 	return p, nil
 }
 
-// position returns where another call continues. It contains the instances of earlier pages that are not done, the
-// earliest first. If there are too many, it points to the first page with an instance that it does not contain.
+// position returns the point at which another call continues. It contains the unfinished instances of earlier pages,
+// the earliest first. With too many instances, it points to the first page with an instance that it does not contain.
 func (r *reconciler) position() position {
 	p := position{Page: r.pageCursor, PagesDone: r.pagesDone}
 	if !r.pagesDone && r.pageCursor == "" {
 		return p // the next call starts at the beginning
 	}
 
-	instances := slices.Sorted(maps.Keys(r.named)) // of the position at which this call started
+	instances := slices.Sorted(maps.Keys(r.named)) // unfinished instances of the position at which this call started
 	var failed []failedInstance
 	for _, in := range slices.Concat(r.deferred, r.failed) {
 		if !r.named[in.instanceID] && (r.pagesDone || in.pageCursor != r.pageCursor) {

@@ -245,7 +245,7 @@ func TestReconcile_childWasPurgedFortyDaysAgo_doesNotRunAgain(t *testing.T) {
 					all.Wait()
 				}
 				h.ServeFor(h.ctx, 10*time.Minute)
-				h.wantToldOnce("its start is too old to tell whether it ran")
+				h.wantToldOnce("its start is too old to determine whether it ran")
 			})
 		})
 	}

@@ -17,14 +17,14 @@ import (
 const (
 	// maxAttempts is the number of attempts before an instance is deferred, with delays of one and two seconds.
 	maxAttempts = 3
-	// maxDeferred limits the instances that are deferred or have failed. A page starts when there is room for all of
-	// it.
+	// maxDeferred limits the instances that are deferred or have failed. A page starts only when all its instances fit
+	// within the limit.
 	maxDeferred = 1000
-	// callTimeout limits the first attempt of an instance, and the read of a page. Each later attempt has twice as
-	// long, up to maxCallTimeout. A call that hangs therefore does not occupy its slot for longer.
+	// callTimeout limits the first attempt of an instance, and the read of a page. The timeout doubles with each later
+	// attempt, up to maxCallTimeout. A call that hangs therefore releases its slot.
 	callTimeout    = 2 * time.Minute
 	maxCallTimeout = 16 * time.Minute
-	// retryInterval is how often deferred instances are retried while pages are left.
+	// retryInterval is the interval between retries of deferred instances while pages are left.
 	retryInterval = time.Minute
 )
 
@@ -39,8 +39,8 @@ type reconciler struct {
 	onProgress  func(ReconcileResult)
 	budget      *retrybudget.Budget
 
-	// pageCursor is the cursor of the current page, and page its number in this call. pagesDone is true after the last
-	// page.
+	// pageCursor is the cursor of the current page, and page is its number in this call. pagesDone is true after the
+	// last page.
 	pageCursor string
 	page       int
 	pagesDone  bool
@@ -48,22 +48,22 @@ type reconciler struct {
 	mu     sync.Mutex
 	result ReconcileResult
 	// deferred are instances whose calls failed with transient errors. failed are instances whose calls failed
-	// permanently: they are counted and not retried.
+	// permanently. They are counted and not retried.
 	deferred, failed []failedInstance
-	// named are the instances that were specified by ID or by the cursor and are not done.
+	// named are the unfinished instances that were specified by ID or by the cursor.
 	named map[string]bool
 }
 
-// failedInstance is an instance whose calls failed and which another attempt or another call may reconcile.
+// failedInstance is an instance whose calls failed. A later attempt or call can reconcile the instance.
 type failedInstance struct {
 	instanceID string
-	pageCursor string // of the page that contains it
+	pageCursor string // cursor of the page that contains the instance
 	page       int
-	timeout    time.Duration // of its last attempt
+	timeout    time.Duration // timeout of the last attempt
 	err        error
 }
 
-// errTooManyFailed means that a service rejects all calls, not only those of a few instances.
+// errTooManyFailed means that a service rejects all calls, and not only the calls for a few instances.
 var errTooManyFailed = fmt.Errorf("more than %d instances failed; continue when the failing service has recovered",
 	maxDeferred-reconcilePageSize)
 
@@ -81,8 +81,9 @@ func (r *reconciler) reconcileByID(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// reconcileFrom reconciles all instances from a position on. Deletions come first, because the parent of a child that
-// is being deleted receives its response when the deletion is complete. A deletion that fails is retried with its page.
+// reconcileFrom reconciles all instances from a position. It starts with deletions, because the parent of a child that
+// is being deleted receives the child's response when the deletion is complete. A deletion that fails is retried with
+// its page.
 func (r *reconciler) reconcileFrom(ctx context.Context, p position) error {
 	r.pageCursor, r.pagesDone = p.Page, p.PagesDone
 	if err := r.reconcileByID(ctx, p.Instances); err != nil || p.PagesDone {
@@ -90,7 +91,7 @@ func (r *reconciler) reconcileFrom(ctx context.Context, p position) error {
 	}
 	if p.Page == "" {
 		err := r.eachPage(ctx, provider.StatusDeleting, "", r.completeDeletions)
-		if r.pageCursor = ""; err != nil { // it was a cursor of the list of deletions
+		if r.pageCursor = ""; err != nil { // the cursor belongs to the list of deletions
 			return err
 		}
 	}
@@ -120,8 +121,7 @@ func (r *reconciler) completeDeletions(ctx context.Context, ids []string) error 
 	return contextError(ctx)
 }
 
-// eachPage calls do with the instance IDs of each page. It reports the progress after each page, unless status selects
-// some of the instances.
+// eachPage calls do with the instance IDs of each page. If status is empty, it reports the progress after each page.
 func (r *reconciler) eachPage(
 	ctx context.Context, status provider.RuntimeStatus, cursor string,
 	do func(ctx context.Context, ids []string) error,
@@ -165,7 +165,8 @@ func (r *reconciler) readPage(
 	return page, err
 }
 
-// reconcilePage reconciles the instances of a page. It first retries deferred instances until there is room for a page.
+// reconcilePage reconciles the instances of a page. It first retries deferred instances until a page fits within
+// maxDeferred.
 func (r *reconciler) reconcilePage(ctx context.Context, ids []string) error {
 	if free := maxDeferred - reconcilePageSize - len(r.failed); free >= 0 {
 		if err := r.retryDeferred(ctx, free); err != nil {
@@ -233,7 +234,7 @@ func (r *reconciler) reconcileInstance(ctx context.Context, in failedInstance, a
 	in.timeout = min(max(callTimeout, 2*in.timeout), maxCallTimeout)
 	result, err := r.attempt(ctx, in, attempts)
 	if ctx.Err() != nil {
-		return // not counted: the next call starts with its page or has its ID
+		return // not counted, because the next call processes the instance again
 	}
 	in.err = err
 	transient := retrybudget.IsTransient(err)
@@ -246,7 +247,7 @@ func (r *reconciler) reconcileInstance(ctx context.Context, in failedInstance, a
 	switch {
 	case transient:
 		r.deferred = append(r.deferred, in)
-	case err != nil && !errors.Is(err, provider.ErrCorrupt): // such as an expired session: another call may succeed
+	case err != nil && !errors.Is(err, provider.ErrCorrupt): // for example an expired session; another call may succeed
 		r.failed = append(r.failed, in)
 	default:
 		delete(r.named, in.instanceID)
@@ -254,7 +255,7 @@ func (r *reconciler) reconcileInstance(ctx context.Context, in failedInstance, a
 }
 
 // attempt makes up to a number of attempts, with short delays. It does not repeat a call that timed out, because the
-// call would occupy its slot.
+// repeated call would occupy a slot for a long time.
 func (r *reconciler) attempt(
 	ctx context.Context, in failedInstance, attempts int,
 ) (result provider.ReconcileResult, err error) {
@@ -282,7 +283,7 @@ func (r *reconciler) attempt(
 	}
 }
 
-// count counts an instance that is done or has failed.
+// count counts an instance that is reconciled or has failed.
 func (r *reconciler) count(reconciled provider.ReconcileResult, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -314,8 +315,8 @@ func (r *reconciler) count(reconciled provider.ReconcileResult, err error) {
 	}
 }
 
-// progress returns the result so far. A call with its Cursor processes everything that is not done, including deferred
-// and failed instances.
+// progress returns the result so far. A call with the Cursor of this result processes all unfinished instances,
+// including deferred and failed ones.
 func (r *reconciler) progress() ReconcileResult {
 	result := r.result
 	result.Errors = slices.Clone(result.Errors)
@@ -324,8 +325,8 @@ func (r *reconciler) progress() ReconcileResult {
 	return result
 }
 
-// finish returns the final result, and the error of the call: err if it stopped early. Instances that are still
-// deferred have failed.
+// finish returns the final result and the error of the call. If the call stopped early, the error is err. Otherwise
+// instances that are still deferred count as failed.
 func (r *reconciler) finish(err error) (ReconcileResult, error) {
 	remaining := r.remaining()
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/perdure/perdure/analysis"
 )
 
-// The programs in testdata/wrong have the findings of their want comments, and no others. Programs in right have none.
+// The programs in testdata/wrong have exactly the findings of their want comments. Programs in right have no findings.
 // Programs in missed are wrong, but have no findings. The documentation of the rules lists these cases.
 func TestLinter_corpus_hasWantedFindings(t *testing.T) {
 	t.Parallel()
 	wants, lines := 0, 0
 	for _, p := range findings(t, analysis.New(), corpus(t)...) {
 		if !strings.Contains(p.path, "/wrong") && len(p.wants) > 0 {
-			t.Errorf("%s wants findings, and is not among the wrong ones", p.path)
+			t.Errorf("%s has want comments, but is not in testdata/wrong", p.path)
 		}
 		wants, lines = wants+len(p.wants), lines+1
 		for _, w := range p.wants {
@@ -44,7 +44,7 @@ func TestLinter_corpus_hasWantedFindings(t *testing.T) {
 	}
 	t.Logf("%d findings in %d packages", wants, lines)
 	if wants < 200 {
-		t.Errorf("the corpus has %d findings: it was not read", wants)
+		t.Errorf("the corpus has only %d findings", wants)
 	}
 }
 
@@ -91,7 +91,7 @@ func findings(t *testing.T, a *goanalysis.Analyzer, patterns ...string) []checke
 		t.Fatal(err)
 	}
 	if packages.PrintErrors(pkgs) > 0 {
-		t.Fatal("the corpus does not build")
+		t.Fatal("the programs do not build")
 	}
 	graph, err := checker.Analyze([]*goanalysis.Analyzer{a}, pkgs, nil)
 	if err != nil {

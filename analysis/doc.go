@@ -1,5 +1,5 @@
-// Package analysis finds mistakes in orchestrations: nondeterministic code, waits that the engine cannot see, and calls
-// whose results are lost. It is an analyzer of golang.org/x/tools/go/analysis, which `perdure vet` runs:
+// Package analysis finds mistakes in orchestrations: nondeterministic code, waits outside the engine, and calls whose
+// results are lost. It is an analyzer of golang.org/x/tools/go/analysis, which `perdure vet` runs:
 //
 //	perdure vet ./...
 //	go vet -vettool=$(which perdure) ./...
@@ -9,7 +9,7 @@
 //	func main() { multichecker.Main(analysis.Analyzer) }
 //
 // The analyzer checks functions and literals that take a *perdure.OrchestrationContext, and all functions that they
-// call, in all packages. It does not check the bodies of the standard library, but knows the effects of its functions.
+// call, in all packages. It does not check the standard library, but has a list of the effects of its functions.
 //
 // Package analysis/plugin is a module plugin for golangci-lint. docs/reference/linter.md describes every rule and what
 // it does not detect.

@@ -28,7 +28,7 @@ func TestDocs_rules_areCurrent(t *testing.T) {
 	head, rest, ok := strings.Cut(string(text), begin)
 	have, tail, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the rules", page)
+		t.Fatalf("%s has no section for the rules", page)
 	}
 	want := describe()
 	if *update {
@@ -66,11 +66,11 @@ func TestRules_corpusAndDocumentation_areComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range rules.All() {
 		if seen[r.ID] || r.Finds == "" || r.Why == "" || r.Instead == "" || r.Misses == "" {
-			t.Errorf("rule %q is there twice, or says too little", r.ID)
+			t.Errorf("rule %q is repeated, or a text is missing", r.ID)
 		}
 		seen[r.ID] = true
 		if !strings.Contains(corpus.String(), `\[`+r.ID+`\]`) {
-			t.Errorf("no program of the corpus is found by rule %q", r.ID)
+			t.Errorf("no program has a finding of rule %q", r.ID)
 		}
 	}
 }

@@ -1,8 +1,9 @@
-// Package api is the table of operations of a hub. It states each operation once for all interfaces: the HTTP API and
-// its OpenAPI document, the Go clients, the command line, the web UI, the grants of the construct, and the audit log.
+// Package api contains the table of all operations of a hub. The table defines each operation once for all interfaces:
+// the HTTP API with its OpenAPI document, the Go clients, the command line, the web UI, the grants of the CDK
+// construct, and the audit log.
 //
 // Package httpapi registers its routes from the table and writes the audit log from it. Tests compare the other
-// interfaces with the table in both directions, so that a missing interface fails a test that names it.
+// interfaces with the table. A missing entry on either side fails a test that names the entry.
 package api
 
 import (
@@ -18,43 +19,45 @@ type Operation struct {
 	// Summary is an imperative phrase.
 	Summary string
 
-	// Method and Path are the route of the HTTP API. Operations without a route have the reason in NoRoute.
+	// Method and Path are the route of the HTTP API. If the operation has no route, NoRoute is the reason.
 	Method, Path, NoRoute string
 	// Query lists the query parameters that the route accepts.
 	Query []string
-	// Request is the schema of the request body. It is AnyJSON for any document, and empty without a body.
+	// Request is the schema of the request body. It is AnyJSON if the route accepts any document, and empty if the
+	// request has no body.
 	Request string
-	// Success holds the schema of the response by status. The schema is empty if the response has no named schema.
+	// Success maps each success status to the schema of the response. The schema is empty if the response has no named
+	// schema.
 	Success map[int]string
-	// Errors holds the problem codes of the operation by status, without CommonErrors.
+	// Errors maps each error status to the problem codes of the operation, without CommonErrors.
 	Errors map[int][]string
 	// Grant is the grant of the construct that permits the route.
 	Grant string
 
-	// Changes reports whether the operation changes anything. Repeat states the effect of a repeated call that changes
-	// something.
+	// Changes is true if the operation changes the hub. Repeat is then the effect of a repeated call.
 	Changes bool
 	Repeat  Repeat
 	Audit   Audit
 
-	// Go lists methods of the clients: client.M, client.Schedules.M and admin.M.
+	// Go lists the methods of the clients, such as client.Start, client.Schedules.Put and admin.StartJob.
 	Go Interface
-	// Command lists commands of perdure, without flags.
+	// Command lists the perdure commands, without flags.
 	Command Interface
-	// WebUI lists labels of the web UI.
+	// WebUI lists the labels of the web UI.
 	WebUI Interface
 }
 
 // AnyJSON is the request schema of operations that accept any JSON document.
 const AnyJSON = "any JSON"
 
-// Interface lists the names of an operation on an interface, or the reason why it has none.
+// Interface lists the names of an operation on an interface, or the reason why the interface does not have the
+// operation.
 type Interface struct {
 	Names  []string
 	Reason string
 }
 
-// Repeat states the effect of a repeated call.
+// Repeat is the effect of a repeated call.
 type Repeat string
 
 // The effects of a repeated call.
@@ -73,18 +76,18 @@ const (
 	SubjectQueue    = "queue"
 )
 
-// Audit describes the line in the log of the API for an accepted call. Action may end with a value of the call in
-// braces. Subject is the attribute that has the ID of the changed object. An operation that changes something without a
-// line has a Reason.
+// Audit describes the audit line of an accepted call. Action can end with a placeholder in braces for a value of the
+// call. Subject is the attribute that contains the ID of the changed object. If an operation that changes the hub has
+// no audit line, Reason is the reason.
 type Audit struct{ Action, Subject, Reason string }
 
-// ActionFor returns the action with the value in place of the braces.
+// ActionFor returns the action with value in place of the placeholder.
 func (a Audit) ActionFor(value string) string {
 	fixed, _, _ := strings.Cut(a.Action, "{")
 	return fixed + value
 }
 
-// Operations returns a copy of the table. Callers must not modify what the operations refer to.
+// Operations returns a copy of the table. Callers must not modify the slices and maps of the operations.
 func Operations() []Operation { return slices.Clone(table) }
 
 var table = slices.Concat(instanceOperations, controlOperations, jobOperations, scheduleOperations,
@@ -109,8 +112,8 @@ type (
 	schemas = map[int]string
 )
 
-// on returns the names of an operation on an interface.
+// on returns an Interface that has the operation under these names.
 func on(names ...string) Interface { return Interface{Names: names} }
 
-// none returns the reason why an interface does not have an operation.
+// none returns an Interface that does not have the operation, with the reason.
 func none(reason string) Interface { return Interface{Reason: reason} }

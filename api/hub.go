@@ -4,7 +4,7 @@ import "net/http"
 
 var noJob = codes{404: {"job_not_found"}}
 
-// jobOperations are the operations on many instances.
+// jobOperations are the operations on bulk jobs.
 var jobOperations = []Operation{
 	{
 		ID: "startJob", Summary: "Start a bulk job; 200 for a dry run",
@@ -15,7 +15,7 @@ var jobOperations = []Operation{
 		WebUI: on("Counting matching instances …"),
 	},
 	{
-		ID: "listJobs", Summary: "List running jobs and those of the last seven days",
+		ID: "listJobs", Summary: "List running jobs and jobs of the last seven days",
 		Method: http.MethodGet, Path: "/v1/jobs", Grant: "GrantRead", Success: schemas{200: "Jobs"},
 		Go: on("admin.Jobs"), Command: on("jobs"), WebUI: on("Jobs of the last 7 days"),
 	},
@@ -39,7 +39,7 @@ const (
 	grantSchedule = "GrantSchedule"
 )
 
-var noSchedulePage = none("the page of the schedule's instance shows it; the command line changes it")
+var noSchedulePage = none("the page of its instance shows the schedule, and the command line changes it")
 
 // scheduleOperations are the operations on schedules.
 var scheduleOperations = []Operation{
@@ -152,8 +152,8 @@ var (
 	tokenErrors = codes{
 		400: {"invalid_token", "other_hub"}, 409: {"superseded", "activity_over"}, 410: {"execution_over"},
 	}
-	noTokenPage  = none("only the holder of the token calls it")
-	frequentCall = Audit{Reason: "its calls are frequent, and the history or the queue shows their effect"}
+	noTokenPage  = none("only the token holder uses it")
+	frequentCall = Audit{Reason: "calls are frequent, and the history or the queue shows their effect"}
 )
 
 // activityOperations are the operations with the token of an attempt or a work item.
@@ -189,20 +189,20 @@ var activityOperations = []Operation{
 	},
 }
 
-// RenewWorkItems is the ID of the operation that the renewer function serves too.
+// RenewWorkItems is the ID of the operation that the renewer function also serves.
 const RenewWorkItems = "renewWorkItems"
 
 const (
-	operatorsOnly = "it needs permissions that the API does not have"
-	ofAPI         = "it describes or checks the API itself"
+	operatorsOnly = "the operation needs permissions that the API does not have"
+	ofAPI         = "the operation describes or checks the API"
 )
 
 var (
-	noAudit = Audit{Reason: "it has no route"}
+	noAudit = Audit{Reason: "the operation has no route"}
 	noPage  = none("the API has no route")
 )
 
-// hubOperations are the operations on the hub itself.
+// hubOperations are the operations on the hub and its API.
 var hubOperations = []Operation{
 	{
 		ID: "getOpenAPI", Summary: "Get the OpenAPI document",

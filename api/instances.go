@@ -9,7 +9,7 @@ const (
 	ended      = "instance_over"
 )
 
-// Errors of operations on an instance, of those that require one that has not ended, of starts and of queries.
+// Errors of operations on any instance, on an instance that has not ended, of starts and of queries.
 var (
 	missingInstance = codes{404: {noInstance}}
 	goneInstance    = codes{404: {noInstance}, 410: {ended}}
@@ -24,13 +24,13 @@ var (
 	}
 )
 
-// Responses of operations that a message carries out, and of starts.
+// Responses of operations that send a message, and of starts.
 var (
 	accepted = schemas{202: "Accepted"}
 	started  = schemas{202: "Started"}
 )
 
-// updateErrors returns the errors of an update, and those of a start that may come before it.
+// updateErrors returns the errors of an update and of a start that may precede the update.
 func updateErrors(start codes) codes {
 	return codes{
 		400: {"update_bad_input"},
@@ -41,7 +41,7 @@ func updateErrors(start codes) codes {
 	}
 }
 
-const ofApplication = "an application calls it with its own input"
+const ofApplication = "only applications use it, with their own input"
 
 // instanceOperations are the operations that start, read and delete instances.
 var instanceOperations = []Operation{
@@ -54,10 +54,10 @@ var instanceOperations = []Operation{
 	},
 	{
 		ID: "prepareStart", Summary: "Prepare a start as an item of your DynamoDB transaction",
-		NoRoute: "the transaction is one of the caller",
+		NoRoute: "the caller runs the transaction",
 		Changes: true, Repeat: RepeatNoEffect, Audit: noAudit,
-		Go: on("client.PrepareStart"), Command: none("the transaction is one of the caller"),
-		WebUI: none("the transaction is one of the caller"),
+		Go: on("client.PrepareStart"), Command: none("the caller runs the transaction"),
+		WebUI: none("the caller runs the transaction"),
 	},
 	{
 		ID: "listInstances", Summary: "List instances, newest first",
@@ -95,7 +95,7 @@ var instanceOperations = []Operation{
 		ID: "getResult", Summary: "Get the result",
 		Method: http.MethodGet, Path: instancePath + "/result", Grant: "GrantRead", Query: []string{"wait"},
 		Success: schemas{200: "Result", 202: "Result"}, Errors: missingInstance,
-		Go: on("client.Wait"), Command: on("wait"), WebUI: none("the status has the result"),
+		Go: on("client.Wait"), Command: on("wait"), WebUI: none("the status contains the result"),
 	},
 	{
 		ID: "listExecutions", Summary: "List the executions",
@@ -129,9 +129,9 @@ var instanceOperations = []Operation{
 	},
 }
 
-const ofEntity = "its instance has the page"
+const ofEntity = "the page of the instance shows the entity"
 
-// controlOperations are the operations that send something to an instance.
+// controlOperations are the operations that send a message to an instance, run a handler or add a note.
 var controlOperations = []Operation{
 	{
 		ID: "raiseEvent", Summary: "Send an external event",

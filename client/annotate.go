@@ -13,14 +13,14 @@ import (
 // Note is a text that an operator added to an instance.
 type Note = provider.Note
 
-// Annotate adds a note to an instance, which may have ended. Status returns the newest 20 notes with their callers and
-// times, until the instance is purged. Notes survive continue-as-new, but Restart starts an instance without notes. The
-// code of the instance does not see them. Each call adds a note, unless WithNoteID is given.
+// Annotate adds a note to an instance that is running or has ended. Status returns the newest 20 notes with their
+// callers and times, until the instance is purged. Notes survive continue-as-new, but Restart starts an instance
+// without notes. The code of the instance does not see them. Each call adds a note, unless WithNoteID is given.
 //
-// A note is UTF-8 text of 1 to 1,024 bytes. Annotate returns a *provider.FieldError for an empty or invalid text, a
-// *perdure.PayloadTooLargeError for a longer one, and ErrNotFound if the instance does not exist or is being purged. It
-// returns a provider.UnsupportedError if the hub's provider has no notes, and a retryable error with
-// provider.ErrConflict if others add notes all the time.
+// A note is UTF-8 text of 1 to 1,024 bytes. Annotate returns a *provider.FieldError for an empty or invalid text, and a
+// *perdure.PayloadTooLargeError for a longer text. It returns ErrNotFound if the instance does not exist or is being
+// purged. It returns a provider.UnsupportedError if the hub's provider does not support notes. If concurrent notes
+// conflict repeatedly, it returns a retryable error with provider.ErrConflict.
 func (c *Client) Annotate(ctx context.Context, instanceID, note string, opts ...AnnotateOption) error {
 	o := optionsOf(opts)
 	err := checkNote(instanceID, note)

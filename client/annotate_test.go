@@ -66,7 +66,7 @@ func TestAnnotate_invalidNote_isRejected(t *testing.T) {
 	}
 }
 
-// declining is a hub without notes.
+// declining is a hub that does not support notes.
 type declining struct {
 	*fakeprovider.Provider
 	provider.NoAnnotations

@@ -11,7 +11,7 @@ import (
 
 // WithCaller sets the caller's name, which histories record as requestedBy. ContextWithCaller overrides it for a single
 // call. The default is the IAM identity of the provider's credentials if the provider knows it. A provider from
-// dynamo.Open calls STS once to find out. An empty name means that the caller is unknown and avoids this call.
+// dynamo.Open calls STS once to get the identity. An empty name means that the caller is unknown and avoids this call.
 func WithCaller(name string) Option {
 	return func(o *options) { o.identify = clientcall.Fixed(name) }
 }
@@ -25,7 +25,8 @@ func ContextWithCaller(ctx context.Context, name string) context.Context {
 // CallerIdentifier is a Backend that knows the IAM identity of its credentials.
 type CallerIdentifier = clientcall.Identifier
 
-// cancelRequester returns the name of the caller for cancellations, for which history always records a requester.
+// cancelRequester returns the name of the caller for cancellations. The history records a requester for every
+// cancellation.
 func (c *Client) cancelRequester(ctx context.Context) string {
 	return cmp.Or(c.hub.Calls.Caller(ctx), history.RequestedByClient)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// known is a provider that knows the identity of its credentials and counts the requests for it.
+// known is a provider that returns the identity of its credentials and counts the requests for it.
 type known struct {
 	*fakeprovider.Provider
 
@@ -29,9 +29,9 @@ func (k *known) DeleteInstance(ctx context.Context, id string, force bool) error
 	return k.Provider.DeleteInstance(ctx, id, force)
 }
 
-// act makes every call that records a requester, and returns the recorded names in order.
+// act makes each call that records a requester, and returns the recorded names in order.
 func act(
-	t *testing.T, ctx context.Context, //nolint:revive // t goes first in this package
+	t *testing.T, ctx context.Context, //nolint:revive // t is the first parameter in this package
 	c *client.Client, p *fakeprovider.Provider, id string,
 ) (by []string) {
 	t.Helper()

@@ -11,8 +11,9 @@ import (
 )
 
 // Cancel requests that an instance ends. Every wait of its code returns a *perdure.CancelledError, so that the code can
-// run its compensations and return. The status is Cancelling until the code returns. It is then Cancelled, or the
-// status that results from what the code returned. The message is the reason, at most 1 KiB.
+// run its compensations and return. The status is Cancelling until the code returns. If the code returns the
+// CancelledError, the status is then Cancelled. Otherwise it is Completed or Failed. The message is the reason, at most
+// 1 KiB.
 //
 // Cancel returns ErrNotFound if the instance does not exist and ErrEnded if it has ended. Repeating the call has no
 // effect.
@@ -28,13 +29,13 @@ func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
 	return wrap("cancel", err)
 }
 
-// CancelActivity requests that one activity of an instance's current execution is cancelled, whether it is running or
-// waiting for a worker. The orchestration receives a *perdure.CancelledError as the activity's result. The activity's
-// ID is the ID of the event that scheduled it (see History). The message is the reason, at most 1 KiB.
+// CancelActivity requests that one activity of an instance's current execution is cancelled, even if the activity still
+// waits for a worker. The orchestration receives a *perdure.CancelledError as the activity's result. The activity's ID
+// is the ID of the event that scheduled it (see History). The message is the reason, at most 1 KiB.
 //
-// It returns ErrNotFound if the instance does not exist, ErrActivityNotFound if the current execution has no such
-// activity, and ErrNotCancellable if the activity has ended or is cancelled already. ErrActivityNotFound is an
-// ErrNotFound. An activity that ends before the request arrives is not cancelled.
+// CancelActivity returns ErrNotFound if the instance does not exist. It returns ErrActivityNotFound, which wraps
+// ErrNotFound, if the current execution has no such activity. It returns ErrNotCancellable if the activity has ended or
+// is already cancelled. An activity that ends before the request arrives is not cancelled.
 func (c *Client) CancelActivity(ctx context.Context, instanceID string, activityID int64, message string) error {
 	return wrap("cancel activity", c.ops.CancelActivity(ctx, instanceID, activityID, message))
 }

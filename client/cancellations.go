@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Cancellation describes a cancelled part of an execution: its target, who requested the cancellation, and its outcome.
-// Its JSON is that of the HTTP API.
+// Cancellation describes the cancellation of an instance or of one of its tasks: the target, the requester and the
+// outcome. Its JSON is the same as in the HTTP API.
 type Cancellation struct {
 	Target CancelTarget `json:"target"`
 	// ID is the ID of the event that scheduled the target. For the instance, it is the ID of the cancel request.
@@ -29,18 +29,18 @@ type Cancellation struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
 	// RequestedBy is the requester: an IAM identity, a name set by WithCaller or ContextWithCaller, or "client" if the
-	// client does not know it. It is "body" if the orchestration's code cancelled, "engine" if the engine did, and
-	// "parent:" with the parent's instance ID if the parent did. It is empty for a timer.
+	// client does not know it. It is "body" for the orchestration's code, "engine" for the engine, and "parent:" with
+	// an instance ID for the parent. It is empty for a timer.
 	RequestedBy string    `json:"requestedBy,omitempty"`
 	DecidedAt   time.Time `json:"decidedAt"`
 
-	// SeenAt is when a worker learned of the cancellation, and EndedAt when the target ended. Each is zero if that has
-	// not happened or is unknown.
+	// SeenAt is the time at which a worker observed the cancellation. EndedAt is the time at which the target ended.
+	// Each is zero if the event has not happened or its time is unknown.
 	SeenAt  time.Time `json:"seenAt,omitzero"`
 	EndedAt time.Time `json:"endedAt,omitzero"`
-	// End is how the target ended. It is empty if the target has not ended or its end is unknown.
+	// End is the outcome of the target. It is empty if the target has not ended or the outcome is unknown.
 	End CancelOutcome `json:"end,omitempty"`
-	// Error is why a sub-orchestration could not be cancelled (OutcomeNotCancellable).
+	// Error is the reason why a sub-orchestration could not be cancelled (OutcomeNotCancellable).
 	Error *history.Failure `json:"error,omitempty"`
 }
 
@@ -55,7 +55,7 @@ const (
 	TargetSubOrchestration = cancellog.SubOrchestration
 )
 
-// CancelOutcome is how a cancelled target ended.
+// CancelOutcome is the outcome of a cancelled target.
 type CancelOutcome = provider.CancelOutcome
 
 // Outcomes of a cancellation.
@@ -72,7 +72,7 @@ const (
 	OutcomeTimerRemoved = cancellog.TimerRemoved
 	// OutcomeCancelled means that the instance ended with StatusCancelled.
 	OutcomeCancelled = cancellog.Cancelled
-	// OutcomeFailed means that the instance ended without a result and with another status than StatusCancelled.
+	// OutcomeFailed means that the instance ended without a result and its status is not StatusCancelled.
 	OutcomeFailed = cancellog.Failed
 	// OutcomeNotCancellable means that the sub-orchestration could not be cancelled. Cancellation.Error is the reason.
 	OutcomeNotCancellable = cancellog.NotCancellable
@@ -90,7 +90,7 @@ type CancellationPage struct {
 
 	InstanceID  string
 	ExecutionID string
-	// StartedAt is when the execution started.
+	// StartedAt is the start time of the execution.
 	StartedAt time.Time
 }
 

@@ -20,7 +20,7 @@ func at(ms int, e history.Event) history.Event {
 
 func instant(ms int) time.Time { return time.UnixMilli(int64(ms)).UTC() }
 
-// everyEnd is an execution with cancelled tasks of each kind and outcome.
+// everyEnd is the history of an execution with cancelled tasks of each kind and outcome.
 var everyEnd = []history.Event{
 	at(10, history.Event{Kind: history.ActivityScheduled, Name: "queued"}),                          // #2
 	at(10, history.Event{Kind: history.ActivityScheduled, Name: "stopped"}),                         // #3

@@ -19,15 +19,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Errors that the client returns; test for them with errors.Is. An error with the same name in package provider is the
-// same value.
+// The errors that the client returns. Use errors.Is to test for them. An error with the same name in package provider
+// is the same value.
 var (
 	// ErrNotFound means that the instance, execution, activity or schedule does not exist.
 	ErrNotFound = provider.ErrNotFound
-	// ErrAlreadyExists means that the instance ID is in use, by an instance that is running or has ended. The error
-	// contains an *AlreadyExistsError that describes the instance.
+	// ErrAlreadyExists means that a running or ended instance uses the instance ID. The error contains an
+	// *AlreadyExistsError that describes the instance.
 	ErrAlreadyExists = provider.ErrAlreadyExists
-	// ErrPurged means that a start with this idempotency key was made before and its instance has been purged. It is an
+	// ErrPurged means that the instance of an earlier start with this idempotency key was purged. It wraps
 	// ErrAlreadyExists.
 	ErrPurged = provider.ErrPurged
 	// ErrAlreadyStarted means that a start with this idempotency key was made before. Only PrepareStart returns it.
@@ -39,7 +39,7 @@ var (
 	ErrNotEnded = provider.ErrNotEnded
 	// ErrUnknownOrchestration means that no deployed build has an orchestration of that name and version.
 	ErrUnknownOrchestration = provider.ErrUnknownOrchestration
-	// ErrActivityNotFound means that the current execution of the instance has no such activity. It is an ErrNotFound.
+	// ErrActivityNotFound means that the current execution of the instance has no such activity. It wraps ErrNotFound.
 	ErrActivityNotFound = cancelling.ErrActivityNotFound
 	// ErrNotCancellable means that the activity is neither pending nor running.
 	ErrNotCancellable = cancelling.ErrNotCancellable
@@ -52,8 +52,8 @@ type Client struct {
 	hub       *hub.Hub // has no Backend if the hub is remote
 	ops       operations
 	schedules scheduleOperations
-	querier   provider.Querier       // nil: the hub cannot run queries
-	preparer  provider.StartPreparer // nil: the hub cannot prepare starts
+	querier   provider.Querier       // nil if the hub cannot run queries
+	preparer  provider.StartPreparer // nil if the hub cannot prepare starts
 	attempts  attempts
 	remote    bool
 }
@@ -70,7 +70,7 @@ type options struct {
 	interceptors []perdure.Interceptor
 }
 
-// WithClock sets the clock of the client, which stamps new instance IDs among others. The default is time.Now.
+// WithClock sets the clock of the client, for example for the times in new instance IDs. The default is time.Now.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
 
 // WithSleep sets the function that waits between two polls. It must return after d, or with an error when ctx ends. The
@@ -79,23 +79,24 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 	return func(o *options) { o.sleep = sleep }
 }
 
-// Backend is the part of a provider that a Client uses: provider.Instances, provider.Schedules and single methods of
-// other interfaces of package provider. Every provider.Provider implements it.
+// Backend is the part of a provider that a Client uses: some interfaces of package provider, and single methods of
+// others. Every provider.Provider implements it.
 //
-// A Backend may also implement Waiter, UpdateWaiter, CallerIdentifier, provider.Querier, provider.StartPreparer or
-// provider.PayloadStoreProvider, which the client then uses. A Backend that wraps another one has a method Unwrap()
-// Backend. The client then also looks for these interfaces on the wrapped Backend.
+// A Client also uses these interfaces if the Backend implements them: Waiter, UpdateWaiter, CallerIdentifier,
+// provider.Querier, provider.StartPreparer and provider.PayloadStoreProvider. A Backend that wraps another Backend has
+// a method Unwrap() Backend. The client then also looks for these interfaces on the wrapped Backend.
 type Backend interface {
 	provider.Instances
-	// ReadActivityRecord is a method of provider.Activities, and ReadWorkers of provider.Monitoring.
+	// ReadActivityRecord is a method of provider.Activities, and ReadWorkers is a method of provider.Monitoring.
 	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error)
 	ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error)
-	// VerifyWorkItemToken is a method of provider.Completions, and RenewWorkItemLocks of provider.WorkItems.
+	// VerifyWorkItemToken is a method of provider.Completions, and RenewWorkItemLocks is a method of
+	// provider.WorkItems.
 	VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error)
 	RenewWorkItemLocks(
 		ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem,
 	) ([]provider.Renewal, error)
-	// The following seven are methods of provider.Completions and provider.Activities.
+	// The following seven methods belong to provider.Completions and provider.Activities.
 	VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error)
 	ReadWorkItem(
 		ctx context.Context, instanceID, executionID string, segment, activityID int64,
@@ -107,7 +108,7 @@ type Backend interface {
 	ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error)
 	ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error)
 	ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error)
-	// ReadDocument is the method of provider.Orchestrations.
+	// ReadDocument is a method of provider.Orchestrations.
 	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
 	// DeleteIncarnation is a method of provider.Instances.
 	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error

@@ -1,5 +1,5 @@
 // Package client starts, reads and manages orchestration instances from programs outside of orchestrations. The HTTP
-// API and the command line are built on it.
+// API and the command line use this package.
 //
 // A Client calls its provider directly and needs no server. With provider/dynamo it needs AWS credentials:
 //
@@ -22,11 +22,11 @@
 //
 // # Errors
 //
-//   - A *provider.FieldError is invalid input. It names the field.
-//   - Sentinels such as ErrNotFound and ErrEnded are conditions that a program can handle.
-//   - A *perdure.PayloadTooLargeError or *perdure.PayloadError is a payload that is too large or cannot be read.
-//   - A *QueryError, *UpdateError or *TokenError is a query, update or completion token that failed.
-//   - A *provider.Error is any other failure. It reports whether the call can be repeated.
+//   - A *provider.FieldError means that the input is invalid. It names the field.
+//   - Sentinel errors such as ErrNotFound and ErrEnded report conditions that a program can handle.
+//   - A *perdure.PayloadTooLargeError or *perdure.PayloadError means that a payload is too large or cannot be read.
+//   - A *QueryError, *UpdateError or *TokenError means that a query, an update or a completion token failed.
+//   - A *provider.Error reports any other failure, and whether the call can be repeated.
 //
 // # Lists
 //

@@ -14,9 +14,9 @@ import (
 // CallEntity runs an operation of the entity with a key (perdure.AddEntity) and returns its result as JSON. The first
 // call of a key creates the entity.
 //
-// The operation is an update of the instance perdure.EntityInstanceID. Update describes the wait, the errors and
-// WithUpdateID, which makes a repeated call the same call. ErrEnded means that the entity was cancelled or
-// terminated. It then accepts no calls until it is purged.
+// The operation is an update of the instance perdure.EntityInstanceID. See Update for the wait and the errors. Use
+// WithUpdateID to repeat a call safely. ErrEnded means that the entity was cancelled or terminated. Such an entity
+// accepts no calls until it is purged.
 func (c *Client) CallEntity(
 	ctx context.Context, entity, key, operation string, input any, opts ...UpdateOption,
 ) (json.RawMessage, error) {
@@ -44,9 +44,9 @@ func checkEntity(entity, key string) error {
 	return inputcheck.Text("key", key, 1, MaxInstanceIDBytes)
 }
 
-// EntityState returns the state of the entity with a key, as JSON, as its last operation left it. It also works for an
-// entity that was cancelled or terminated. EntityState is a query and returns the errors of Query. It returns
-// ErrNotFound if the key has no state: no operation has run, or the state was deleted.
+// EntityState returns the state of the entity with a key after its last operation, as JSON. The entity may have been
+// cancelled or terminated. EntityState is a query and returns the errors of Query. It returns ErrNotFound if the key
+// has no state because no operation has run or the state was deleted.
 func (c *Client) EntityState(ctx context.Context, entity, key string) (json.RawMessage, error) {
 	if err := checkEntity(entity, key); err != nil {
 		return nil, fmt.Errorf("client: entity state of %q: %w", entity, err)

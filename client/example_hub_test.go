@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// serve runs a hub in memory with the registry r. In a real program the client uses the provider of dynamo.Open.
+// serve runs an in-memory hub with the registry r. In a real program the client uses the provider of dynamo.Open.
 func serve(r *perdure.Registry) (c *client.Client, stop func()) {
 	h, err := simhub.New(simhub.Options{Registry: r})
 	if err != nil {

@@ -47,7 +47,7 @@ func ExampleClient_PrepareStart() {
 		if err != nil {
 			return errors.Join(start.StartError(err), err)
 		}
-		return start.Wake(ctx) // if the process dies before, the sweeper starts the instance
+		return start.Wake(ctx) // if the process dies before this call, the sweeper starts the instance
 	}
 
 	fmt.Println(take("o-1"), "–", take("o-1"))
@@ -58,7 +58,7 @@ func ExampleClient_PrepareStart() {
 	// Completed "packed o-1" <nil>
 }
 
-// hubAndTable returns a running hub in memory and its DynamoDB with a table of orders.
+// hubAndTable returns a running in-memory hub and its DynamoDB with a table of orders.
 func hubAndTable(r *perdure.Registry) (hub *client.Client, table dynamo.TableAPI, stop func()) {
 	h, err := simhub.New(simhub.Options{Registry: r})
 	if err != nil {

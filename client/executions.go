@@ -10,10 +10,11 @@ import (
 	"github.com/perdure/perdure/internal/inputcheck"
 )
 
-// Execution is one generation of an instance. Continue-as-new starts the next one. Its JSON is that of the HTTP API.
+// Execution is one run of an instance's code. Continue-as-new starts the next execution. Its JSON is the same as in the
+// HTTP API.
 type Execution struct {
 	ExecutionID string `json:"executionId"`
-	// Number counts the executions of the instance from 1.
+	// Number is the number of the execution in its instance, from 1.
 	Number    int64     `json:"number"`
 	StartedAt time.Time `json:"startedAt"`
 }

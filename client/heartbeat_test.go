@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// overtaking is a hub that rejects each heartbeat, because another one was written just before.
+// overtaking is a hub that rejects each heartbeat, because it has just written another one.
 type overtaking struct {
 	*fakeprovider.Provider
 

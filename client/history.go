@@ -22,7 +22,7 @@ type historyOptions struct {
 const maxExecutionIDBytes = 64
 
 // WithExecutionID selects the current or an earlier execution of the instance by its ID. The default is the current
-// one.
+// execution.
 func WithExecutionID(executionID string) HistoryOption {
 	return func(o *historyOptions) { o.executionID = executionID }
 }
@@ -31,8 +31,8 @@ func WithExecutionID(executionID string) HistoryOption {
 func AfterEvent(eventID int64) HistoryOption { return func(o *historyOptions) { o.after = eventID } }
 
 // History yields the events of an execution of an instance in order, with strongly consistent reads. The default is the
-// current execution. Encoded payloads are decoded if the client has their codec. Payload returns the payloads that are
-// in the payload store.
+// current execution. Encoded payloads are decoded if the client has their codec. Use Payload for payloads that are in
+// the payload store.
 //
 // The iterator ends with the first error. The error is ErrNotFound if the instance or the execution does not exist or
 // is being purged.

@@ -233,8 +233,7 @@ func TestReplace_anyCallFails_repeatedStartSucceeds(t *testing.T) {
 	}
 }
 
-// A late repetition of a start with a key affects neither the instance of this start nor an instance that replaced the
-// first one.
+// A late repetition of a start with a key does not affect the instance of this start, or an instance that replaced it.
 func TestReplace_lateRepetition_replacesNothing(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
@@ -264,8 +263,8 @@ func TestReplace_lateRepetition_replacesNothing(t *testing.T) {
 	}
 }
 
-// Another start is faster, at each possible moment. The later start replaces the instance of the faster start, and ends
-// no other instance.
+// Another start runs between two calls of a start, for each pair of calls. The slower start replaces the instance of
+// the faster start, and ends no other instance.
 func TestReplace_anotherStartIsFaster_replacesItsInstance(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"read", "send", "delete"} {
@@ -299,7 +298,7 @@ func TestReplace_instanceIsPurgedMeanwhile_startSucceeds(t *testing.T) {
 	h.wantCalls(t, "start", "send", "read", "delete", "start")
 }
 
-// deleting is a hub whose instance is being deleted. The instance is gone after a number of reads.
+// deleting is a hub whose instance is being deleted. The instance no longer exists after a number of reads.
 type deleting struct {
 	*ending
 

@@ -25,7 +25,7 @@ func (r *requesters) DeleteInstance(ctx context.Context, instanceID string, forc
 }
 
 // A server purges on behalf of ann, and an interceptor passes another context. The client determines the requester
-// before the interceptors run, as for a start, an event and a cancel.
+// before the interceptors run, like for a start, an event and a cancel.
 func TestPurge_interceptorPassesAnotherContext_requesterIsKept(t *testing.T) {
 	t.Parallel()
 	localOnly(t, "the API sets the caller")

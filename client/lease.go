@@ -13,7 +13,7 @@ import (
 const (
 	// MaxLeases is the maximum number of leases of one call.
 	MaxLeases = leasing.MaxLeases
-	// MaxVisibility is the maximum duration of a lock. SQS counts it from the receipt of the message.
+	// MaxVisibility is the maximum duration of a lock, from the receipt of the message.
 	MaxVisibility = leasing.MaxVisibility
 )
 
@@ -29,27 +29,30 @@ type Lease struct {
 type LeaseRenewal struct {
 	// ExpiresAt is the earliest time at which the lock expires. It is zero if Err is set.
 	ExpiresAt time.Time
-	// Err is why the lock was not extended. It is provider.ErrInvalidToken if the token does not belong to this hub,
-	// provider.ErrLockLost if the caller no longer holds the message, provider.ErrLockLimit if the lock would exceed 12
-	// hours since the receipt, a *provider.FieldError if the hub no longer has the queue, and a *provider.Error
-	// otherwise.
+	// Err is nil if the lock was extended. Otherwise it is one of these errors:
+	//
+	//   - provider.ErrInvalidToken if the token does not belong to this hub.
+	//   - provider.ErrLockLost if the caller does not hold the message anymore.
+	//   - provider.ErrLockLimit if the lock would exceed 12 hours since the receipt.
+	//   - A *provider.FieldError if the hub does not have the queue anymore.
+	//   - A *provider.Error for any other failure.
 	Err error
-	// Cancel reports whether the activity is cancelled. The lock is extended in this case too, to give the code time to
-	// stop.
+	// Cancel reports whether the activity is cancelled. The lock is also extended for a cancelled activity, to give the
+	// code time to stop.
 	Cancel provider.CancelInfo
-	// CancelErr is why the cancellation could not be read. The next renewal reads it again.
+	// CancelErr is the error if the cancellation could not be read. The next renewal reads it again.
 	CancelErr error
 }
 
 // RenewWorkItems extends the locks of 1 to MaxLeases messages and returns a result for each, in the same order. Use it
 // in processes that run activities without a worker of this module, usually in another language. The visibility counts
-// from now and is 1 second to 12 hours, in whole seconds. The messages may come from several queues.
+// from now and is 1 second to 12 hours, in whole seconds. The messages may be from several queues.
 //
-// A failure of one lease does not affect the others. RenewWorkItems itself returns an error only if it extended
-// nothing. For invalid input this is a *provider.FieldError that names the lease by its index.
+// A failure of one lease does not affect the others. RenewWorkItems returns an error only if it extended no lock. For
+// invalid input, the error is a *provider.FieldError that names the index of the lease.
 //
-// The lock that is extended belongs to the receipt handle, the cancellation to the token. RenewWorkItems checks only
-// that both belong to the same queue, not that they belong to the same message.
+// The receipt handle identifies the lock, and the token identifies the activity whose cancellation is reported.
+// RenewWorkItems only checks that both belong to the same queue, not that they belong to the same message.
 func (c *Client) RenewWorkItems(
 	ctx context.Context, visibility time.Duration, leases ...Lease,
 ) ([]LeaseRenewal, error) {

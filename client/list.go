@@ -17,15 +17,15 @@ type ListQuery struct {
 	Status RuntimeStatus
 	// Orchestration is the name of the orchestration.
 	Orchestration string
-	// Version is the version of the orchestration. An instance that was started without a version has none before its
-	// first turn.
+	// Version is the version of the orchestration. An instance that was started without a version has no version before
+	// its first turn.
 	Version string
 	// Tags selects instances that have all these tags with these values.
 	Tags map[string]string
 	// ParentID is the instance ID of the parent that waits for the instances.
 	ParentID string
-	// StartedAfter selects instances that were started at this time or later, and StartedBefore those that were started
-	// earlier. Both have a precision of a millisecond.
+	// StartedAfter selects instances that were started at this time or later. StartedBefore selects instances that were
+	// started earlier than this time. Both have a precision of a millisecond.
 	StartedAfter  time.Time
 	StartedBefore time.Time
 }
@@ -39,9 +39,9 @@ func (c *Client) List(ctx context.Context, q ListQuery) iter.Seq2[Status, error]
 // ListPage returns one page of List. Each call reads a limited number of instances. If few of many instances match, a
 // page can be short or empty although it is not the last one.
 //
-// StartedAfter and StartedBefore limit what is read, and so does a Status of Blocked, Paused or Deleting. All other
-// fields filter what was read. On DynamoDB, a page reads up to 16,000 instances, about 5 MB or 600 read units (less
-// than $0.0001 at list price).
+// StartedAfter, StartedBefore and a Status of Blocked, Paused or Deleting limit the instances that are read. All other
+// fields filter the instances after the read. On DynamoDB, a page reads up to 16,000 instances, about 5 MB or 600 read
+// units (less than $0.0001 at list price).
 func (c *Client) ListPage(ctx context.Context, q ListQuery, p Paging) (Page[Status], error) {
 	err := checkQuery(q)
 	if err == nil {

@@ -97,7 +97,7 @@ func (l local) decode(
 	return nil, &described, nil
 }
 
-// withResult returns the status with the result of an instance that has ended, which only its history contains.
+// withResult returns the status and, for an instance that has ended, the result from its history.
 func (l local) withResult(ctx context.Context, in provider.Instance) (Status, error) {
 	s := l.statusOf(ctx, &in)
 	if s.Failure = in.Diagnosis; !s.Status.Terminal() || s.Status == StatusDeleting {
@@ -128,7 +128,8 @@ func (l local) withResult(ctx context.Context, in provider.Instance) (Status, er
 	return s, nil
 }
 
-// failureOf returns why an instance that ended with this event has no output; nil when it has one.
+// failureOf returns the failure of an instance that ended with this event. It returns nil if the instance has an
+// output.
 func failureOf(end *history.Event) *history.Failure {
 	switch end.Kind {
 	case history.OrchestrationCancelled:

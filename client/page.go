@@ -51,7 +51,8 @@ func eachOfPages[T any](read func(Paging) (Page[T], error)) iter.Seq2[T, error] 
 	}
 }
 
-// Collect returns all items of an iterator. If the iterator returns an error, Collect returns the items before it too.
+// Collect returns all items of an iterator. If the iterator returns an error, Collect returns the error and the items
+// before it.
 func Collect[T any](list iter.Seq2[T, error]) (all []T, err error) {
 	for item, err := range list {
 		if err != nil {

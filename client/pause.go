@@ -10,12 +10,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Pause stops an instance until Resume. Its code does not run while it is Paused. Events, results, timers and
-// cancellations that arrive are stored in its history, and the code receives them after Resume. Scheduled activities
-// and sub-orchestrations continue. Terminate ends a paused instance too. The message is the reason, at most 1 KiB.
+// Pause stops an instance until Resume. The code of a Paused instance does not run. Events, results, timers and
+// cancellations that arrive are stored in the history, and the code receives them after Resume. Scheduled activities
+// and sub-orchestrations continue. Terminate also ends a paused instance. The message is the reason, at most 1 KiB.
 //
-// A pause survives continue-as-new. If an instance is paused repeatedly, the first pause counts, and one Resume ends
-// it. Pause returns ErrNotFound if the instance does not exist and ErrEnded if it has ended.
+// A pause survives continue-as-new. Pausing a paused instance has no effect, so one Resume is sufficient. Pause returns
+// ErrNotFound if the instance does not exist and ErrEnded if it has ended.
 func (c *Client) Pause(ctx context.Context, instanceID, message string) error {
 	_, err := c.sendPause(ctx, clientcall.Pause, provider.MessageExecutionSuspended, instanceID, message)
 	return wrap("pause", err)
@@ -25,7 +25,7 @@ func (c *Client) Pause(ctx context.Context, instanceID, message string) error {
 // most 1 KiB. Repeating the call has no effect.
 //
 // Resume returns ErrNotFound if the instance does not exist and ErrEnded if it has ended. It returns ErrNotPaused if
-// the status is not Paused, but still sends the request, which ends a Pause that has not arrived yet.
+// the status is not Paused, but still sends the request. The request ends a Pause that has not arrived yet.
 func (c *Client) Resume(ctx context.Context, instanceID, message string) error {
 	before, err := c.sendPause(ctx, clientcall.Resume, provider.MessageExecutionResumed, instanceID, message)
 	if err == nil && before != StatusPaused {

@@ -11,12 +11,12 @@ import (
 )
 
 // WithCodec sets the codec of the hub (perdure.Codec). The client encodes payloads with it before it sends them, and
-// decodes payloads that it reads. The other codecs only decode, for example payloads of earlier codecs. A nil codec
-// encodes nothing. If WithCodec is given twice, the later option counts. New panics if a codec's ID is invalid or two
-// IDs are equal.
+// decodes payloads that it reads. The other codecs only decode, for example payloads of earlier codecs. If codec is
+// nil, payloads are not encoded. A later WithCodec option replaces an earlier one. New panics if a codec's ID is
+// invalid or two IDs are equal.
 //
-// Without a codec, the hub's orchestrator encodes the client's payloads before it stores them, except the input of a
-// start, which stays unencoded. Encoded payloads are returned as an EncodedPayload.
+// If the client has no codec, the hub's orchestrator encodes the client's payloads before it stores them, except for
+// the input of a start. The client then returns encoded payloads as an EncodedPayload.
 func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 	return func(o *options) { o.codecs = append([]perdure.Codec{codec}, others...) }
 }
@@ -32,14 +32,14 @@ func newEncoding(codecs []perdure.Codec, h Backend) *payloads.Encoding {
 
 // EncodedPayload describes a payload that the client cannot decode or read.
 type EncodedPayload struct {
-	// Codec is the ID of the codec that encoded the payload. It is empty if none did.
+	// Codec is the ID of the codec that encoded the payload. It is empty if no codec did.
 	Codec string `json:"codec,omitempty"`
-	// Key is the payload's key in the hub's payload store. It is empty if the payload is in its event.
+	// Key is the payload's key in the hub's payload store. It is empty if the event contains the payload.
 	Key string `json:"key,omitempty"`
 	// Bytes is the size of the payload's JSON in bytes.
 	Bytes int64 `json:"bytes"`
 
-	cause error // why this client cannot decode the payload, if it tried
+	cause error // error of the attempt to decode the payload, or nil
 }
 
 // EncodedPayloadOf describes a payload of a history that is encoded or in the payload store. ok is false for any other
@@ -50,8 +50,8 @@ func EncodedPayloadOf(p history.Payload) (e EncodedPayload, ok bool) {
 }
 
 // Payload returns the document of a payload of an instance's history, including payloads in the payload store. The
-// error is a *perdure.PayloadError if the payload cannot be read. It contains perdure.ErrPayloadNotFound if the payload
-// no longer exists.
+// error is a *perdure.PayloadError if the payload cannot be read. It wraps perdure.ErrPayloadNotFound if the payload
+// was deleted.
 func (c *Client) Payload(ctx context.Context, instanceID string, of history.EventPayload) (json.RawMessage, error) {
 	if doc, inline := of.Payload.Document(); inline {
 		return doc, nil
@@ -68,8 +68,8 @@ func (c *Client) Payload(ctx context.Context, instanceID string, of history.Even
 }
 
 // StoredPayload returns a payload of an instance's history from the payload store without decoding it. It requires a
-// payload with a Key (see EncodedPayload). The client does not need its codec. A payload has up to 40 MiB. The client
-// caches payloads of up to 8 MiB, 32 MiB in total. StoredPayload returns the errors of Payload.
+// payload with a Key (see EncodedPayload). The client does not need the codec of the payload. A payload has up to 40
+// MiB. The client caches payloads of up to 8 MiB, 32 MiB in total. StoredPayload returns the errors of Payload.
 func (c *Client) StoredPayload(ctx context.Context, instanceID string, of history.EventPayload) ([]byte, error) {
 	if err := c.requireProvider("StoredPayload"); err != nil {
 		return nil, err

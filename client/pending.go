@@ -10,13 +10,13 @@ import (
 	"github.com/perdure/perdure/internal/inputcheck"
 )
 
-// Pending lists the tasks and messages that an execution of an instance is waiting for. Its JSON is that of the HTTP
-// API.
+// Pending lists the tasks and messages that an execution of an instance is waiting for. Its JSON is the same as in the
+// HTTP API.
 type Pending struct {
-	// ReadAt is when the list was read, by the client's clock.
+	// ReadAt is the time of the read, from the client's clock.
 	ReadAt time.Time `json:"readAt"`
-	// Total is the number of all pending items. Items has at most as many as requested. Items that failed before come
-	// first, then the oldest.
+	// Total is the number of all pending items. Items contains at most the requested number of items. Items that failed
+	// before come first. The order is otherwise by age, oldest first.
 	Total int           `json:"total"`
 	Items []PendingItem `json:"items"`
 
@@ -26,7 +26,7 @@ type Pending struct {
 
 // BlockedState describes an execution whose history the current build cannot process.
 type BlockedState struct {
-	// Since is when a build first reported that it cannot process the history, after the last turn.
+	// Since is the time at which a build first reported after the last turn that it cannot process the history.
 	Since time.Time `json:"since"`
 	// BuildID is the build that reported last. LastTurnBuildID is the build that ran the last turn, or empty if no turn
 	// has run.
@@ -54,45 +54,46 @@ type PendingItem struct {
 	// ScheduledAt is the time of the event with this ID.
 	ScheduledAt time.Time `json:"since"`
 
-	// Attempt is the current attempt of an activity or sub-orchestration, whether it is not yet due, queued or running.
-	// It is 0 if unknown.
+	// Attempt is the number of the current attempt of an activity or sub-orchestration. The attempt can be running,
+	// queued or not yet due. Attempt is 0 if unknown.
 	Attempt int `json:"attempt,omitempty"`
-	// MaxAttempts is the limit of attempts in the retry policy. It is 0 if there is no limit or no retry policy.
+	// MaxAttempts is the limit of attempts in the retry policy. It is 0 without a limit or a retry policy.
 	MaxAttempts int `json:"maxAttempts,omitempty"`
 	// LastError is the failure of the previous attempt, truncated to a few KiB. FailedAt is the time of the failure.
-	// NextAttemptAt is when the current attempt is or was due.
+	// NextAttemptAt is the time at which the current attempt is or was due.
 	LastError     *history.Failure `json:"lastError,omitempty"`
 	FailedAt      time.Time        `json:"failedAt,omitzero"`
 	NextAttemptAt time.Time        `json:"nextTryAt,omitzero"`
-	// DueAt is when a timer fires.
+	// DueAt is the time at which a timer fires.
 	DueAt time.Time `json:"dueAt,omitzero"`
 
 	// Queue is the work queue of an activity.
 	Queue string `json:"queue,omitempty"`
-	// LastHeartbeatAt is when an activity last reported a heartbeat with details. Heartbeats without details are not
+	// LastHeartbeatAt is the time of the last heartbeat of an activity with details. Heartbeats without details are not
 	// recorded.
 	LastHeartbeatAt time.Time `json:"lastHeartbeatAt,omitzero"`
-	// UnregisteredAt is when a worker whose build, UnregisteredBuildID, does not have the activity last received it. It
-	// is zero if no worker reported that, or if a worker has started the activity since. Without UnregisteredAt, a
-	// heartbeat or a failure, it is unknown whether the activity has started.
+	// UnregisteredAt is the last time at which the activity was received by a worker whose build does not have it.
+	// UnregisteredBuildID is that build. UnregisteredAt is zero if no worker has reported this, or if a worker has
+	// started the activity since then. Without UnregisteredAt, a heartbeat or a failure, it is unknown whether the
+	// activity has started.
 	UnregisteredAt      time.Time `json:"unknownAt,omitzero"`
 	UnregisteredBuildID string    `json:"unknownBuild,omitempty"`
 
-	// CancelledAt is when an activity or sub-orchestration with perdure.WaitForCancellation was cancelled, and
-	// CancelReason the reason. Both are zero for all other items.
+	// CancelledAt is the time of the cancellation of an activity or sub-orchestration with perdure.WaitForCancellation.
+	// CancelReason is the reason. Both are zero for all other items.
 	CancelledAt  time.Time `json:"cancelledAt,omitzero"`
 	CancelReason string    `json:"cancelReason,omitempty"`
 
-	// ResultPendingSince is when the activity's function returned perdure.ErrPending. The attempt then needs no worker
-	// and is completed with its token. NextTimeoutCheckAt is when the attempt's timeouts are checked next, which a
-	// heartbeat postpones. It is zero if the attempt has no timeouts.
+	// ResultPendingSince is the time at which the activity's function returned perdure.ErrPending. The attempt then
+	// waits for asynchronous completion and needs no worker. NextTimeoutCheckAt is the time of the next check of the
+	// attempt's timeouts. A heartbeat postpones the check. NextTimeoutCheckAt is zero if the attempt has no timeouts.
 	ResultPendingSince time.Time `json:"handedOverAt,omitzero"`
 	NextTimeoutCheckAt time.Time `json:"limitAt,omitzero"`
 
 	// NoWorker reports that the activity has been due for more than a minute and no worker of its queue has reported
-	// for ten minutes. Running workers report twice in that time. Either there is no worker, or its function fails
-	// before it starts, or it has no permission to read the queue. WorkerSeenAt is when a worker last reported; zero
-	// means never.
+	// for ten minutes. Running workers report twice in that time. Possible causes are that no worker is deployed, its
+	// function fails at the start, or it has no permission to read the queue. WorkerSeenAt is the time of the last
+	// report of a worker, or zero.
 	NoWorker     bool      `json:"noWorker,omitempty"`
 	WorkerSeenAt time.Time `json:"workerSeenAt,omitzero"`
 }
@@ -106,22 +107,22 @@ const (
 	PendingTimer            = pendingtasks.Timer
 	PendingSubOrchestration = pendingtasks.SubOrchestration
 	PendingExternalEvent    = pendingtasks.ExternalEvent
-	// PendingSentEvent is an external event that was sent to another instance without a response yet.
+	// PendingSentEvent is an external event that was sent to another instance and has no response yet.
 	PendingSentEvent = pendingtasks.SentEvent
-	// PendingSentUpdate is an update that was sent to another instance without a response yet.
+	// PendingSentUpdate is an update that was sent to another instance and has no response yet.
 	PendingSentUpdate = pendingtasks.SentUpdate
-	// PendingUpdate is an update that was accepted and whose handler has not returned yet.
+	// PendingUpdate is an accepted update whose handler has not returned yet.
 	PendingUpdate = pendingtasks.ReceivedUpdate
 )
 
 // Pending returns the tasks and messages that an execution of an instance is waiting for, up to limit items. An empty
 // executionID selects the current execution. The limit is 1 to MaxPageSize; 0 means 100. The read is strongly
-// consistent. An execution that has ended waits for nothing, and inputs that arrived for a blocked instance are no
-// longer pending.
+// consistent. An execution that has ended has no pending items. Inputs that have arrived for a blocked instance are not
+// pending.
 //
 // Pending reads the whole history of the execution. A history of 100 MB takes about 115 sequential queries of 256 read
-// units each: some seconds and about a third of a cent. Memory use depends only on the number of pending items. Use
-// Status for frequent calls.
+// units each. They take some seconds and cost about a third of a cent. Memory use depends only on the number of pending
+// items. Use Status for frequent calls.
 //
 // History does not record when code stops waiting for an external event, for example after a Select. Such a wait is
 // listed until an event of its name arrives.

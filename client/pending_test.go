@@ -326,9 +326,8 @@ func TestPending_corruptHistory_returnsErrCorrupt(t *testing.T) {
 	}
 }
 
-// Pending reports NoWorker for an activity that has been due for some time, if no worker of its queue has reported
-// recently. Pending does not report NoWorker for an activity that is not due, has a recent heartbeat, or is
-// unregistered.
+// Pending reports NoWorker for an activity that has been due for some time if its queue has no recent worker report.
+// Pending does not report NoWorker for an activity that is not due, has a recent heartbeat, or is unregistered.
 func TestPending_queueWithoutWorker_reportsNoWorker(t *testing.T) {
 	t.Parallel()
 	ago := func(d time.Duration) time.Time { return began.Add(-d) }

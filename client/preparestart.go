@@ -14,8 +14,8 @@ import (
 // provider.StartPreparer.
 var ErrPrepareStartUnsupported error = provider.UnsupportedError{Capability: provider.CapabilityPreparedStarts}
 
-// PrepareStart prepares a start that is part of your own DynamoDB transaction, so that your data is written and the
-// orchestration started, or neither:
+// PrepareStart prepares a start that is part of your own DynamoDB transaction. The transaction writes your data and
+// starts the orchestration atomically:
 //
 //	start, err := hub.PrepareStart(ctx, "Fulfil", order, client.WithIdempotencyKey(order.ID))
 //	…
@@ -25,7 +25,7 @@ var ErrPrepareStartUnsupported error = provider.UnsupportedError{Capability: pro
 //	…
 //	err = start.Wake(ctx)
 //
-// PrepareStart itself creates nothing. Call Wake after the transaction to start the instance immediately. If the
+// PrepareStart does not start the instance. Call Wake after the transaction to start the instance immediately. If the
 // process dies before that, the sweeper starts the instance within minutes. If the transaction fails, StartError
 // reports whether the start was the reason. If a start with the same idempotency key was made before, PrepareStart or
 // StartError returns ErrAlreadyStarted.

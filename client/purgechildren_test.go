@@ -52,7 +52,7 @@ func wantLeft(t *testing.T, p *fakeprovider.Provider, want ...string) {
 }
 
 // family returns a hub with an ended instance "a" in its second execution. The instance has children of both
-// executions, grandchildren, and children that must stay.
+// executions, grandchildren, and children that a purge must not delete.
 func family(t *testing.T) (*client.Client, *fakeprovider.Provider) {
 	t.Helper()
 	c, p := setup(t)
@@ -109,9 +109,9 @@ func TestPurge_withChildrenOfRunningInstanceOrForce_isRejected(t *testing.T) {
 	wantLeft(t, p, "a1", "a1x", "a1xy", "another's", "below", "detached", "lives")
 }
 
-// mortal is a hub that fails one read or deletion, before or after the call takes effect. mortal counts all calls and
+// failingHub is a hub that fails one read or deletion, before or after the call takes effect. It counts all calls and
 // the concurrent calls.
-type mortal struct {
+type failingHub struct {
 	*fakeprovider.Provider
 
 	mu       sync.Mutex
@@ -122,7 +122,7 @@ type mortal struct {
 	most     int
 }
 
-func (m *mortal) call(f func() error) error {
+func (m *failingHub) call(f func() error) error {
 	m.mu.Lock()
 	m.n++
 	fails := m.n == m.fails
@@ -146,12 +146,12 @@ func (m *mortal) call(f func() error) error {
 	return errGone
 }
 
-func (m *mortal) ReadInstance(ctx context.Context, id string) (in provider.Instance, err error) {
+func (m *failingHub) ReadInstance(ctx context.Context, id string) (in provider.Instance, err error) {
 	err = m.call(func() error { in, err = m.Provider.ReadInstance(ctx, id); return err })
 	return in, err
 }
 
-func (m *mortal) DeleteIncarnation(ctx context.Context, id, startID string, force bool) error {
+func (m *failingHub) DeleteIncarnation(ctx context.Context, id, startID string, force bool) error {
 	return m.call(func() error { return m.Provider.DeleteIncarnation(ctx, id, startID, force) })
 }
 
@@ -162,7 +162,7 @@ func TestPurge_withChildrenAndAnyCallFails_repetitionDeletesTheRest(t *testing.T
 	for _, done := range []bool{false, true} {
 		for n := 1; ; n++ {
 			_, p := family(t)
-			m := &mortal{Provider: p, fails: n, done: done}
+			m := &failingHub{Provider: p, fails: n, done: done}
 			c := connect(m)
 			err := c.Purge(t.Context(), "a", client.WithChildren())
 			if err == nil {
@@ -199,7 +199,7 @@ func TestPurge_withThousandChildren_isConcurrentUpToTheLimit(t *testing.T) {
 			endAll(p, child)
 		}
 		endAll(p, "a")
-		m := &mortal{Provider: p, takes: time.Millisecond}
+		m := &failingHub{Provider: p, takes: time.Millisecond}
 		if err := connect(m).Purge(t.Context(), "a", client.WithChildren()); err != nil {
 			t.Fatal(err)
 		}

@@ -16,8 +16,8 @@ import (
 // process polls the inbox. Use WithQuerier to set another provider.Querier.
 var ErrQueriesUnsupported = provider.ErrQueriesUnsupported
 
-// QueryError reports a query without a result. Its Code is one of the constants below. A query that timed out is also a
-// context.DeadlineExceeded.
+// QueryError reports a query without a result. Its Code is one of the constants below. For a query that timed out,
+// errors.Is finds context.DeadlineExceeded in it.
 type QueryError = provider.QueryError
 
 // QueryCode is the reason why a query has no result.
@@ -27,22 +27,23 @@ type QueryCode = provider.QueryCode
 const (
 	// QueryNotStarted means that the current execution has not run its first turn yet. Query again later.
 	QueryNotStarted = provider.QueryNotStarted
-	// QueryHandlerNotFound means that the code has not set a handler of this name so far. Known holds the names that it
-	// has set.
+	// QueryHandlerNotFound means that the code has not set a handler of this name. Known holds the names of the
+	// handlers that it has set.
 	QueryHandlerNotFound = provider.QueryHandlerNotFound
 	// QueryUnregistered means that the build does not have the orchestration in the instance's version.
 	QueryUnregistered = provider.QueryUnregistered
 	// QueryBlocked means that the code cannot replay the history. Failure is the diagnosis.
 	QueryBlocked = provider.QueryBlocked
-	// QueryBadInput means that the input does not match the handler's input type. Failure has the position.
+	// QueryBadInput means that the input does not match the handler's input type. Failure contains the position.
 	QueryBadInput = provider.QueryBadInput
-	// QueryFailed means that the handler returned an error or panicked. Failure has the error.
+	// QueryFailed means that the handler returned an error or panicked. Failure contains the error.
 	QueryFailed = provider.QueryFailed
-	// QueryNotReadOnly means that the handler tried to schedule, wait or decide something. Message has the position.
+	// QueryNotReadOnly means that the handler tried to schedule, wait or decide something. Message contains the
+	// position.
 	QueryNotReadOnly = provider.QueryNotReadOnly
-	// QueryHandlerTimedOut means that the handler did not return in time. Message has the position.
+	// QueryHandlerTimedOut means that the handler did not return in time. Message contains the position.
 	QueryHandlerTimedOut = provider.QueryHandlerTimedOut
-	// QueryResultTooLarge means that the result exceeds perdure.MaxQueryResultBytes. Failure has the size.
+	// QueryResultTooLarge means that the result exceeds perdure.MaxQueryResultBytes. Failure contains the size.
 	QueryResultTooLarge = provider.QueryResultTooLarge
 	// QueryTimedOut means that no response arrived in time, because the function is busy or the history is long.
 	QueryTimedOut = provider.QueryTimedOut
@@ -58,20 +59,20 @@ const MaxQueryNameBytes = provider.MaxQueryNameBytes
 // QueryTimeout is the maximum time that Query waits for a response.
 const QueryTimeout = 25 * time.Second
 
-// WithQuerier sets the provider.Querier that runs queries: a dispatch.Orchestrator of this process or the Querier of a
-// lambdahandler.Function. The default, also for nil, is the Backend if it is a provider.Querier. A hub of package
-// dynamo invokes the orchestrator function.
+// WithQuerier sets the provider.Querier that runs queries. It can be a dispatch.Orchestrator of this process or the
+// Querier of a lambdahandler.Function. By default, or if a is nil, the client uses the Backend if it is a
+// provider.Querier. A hub of package dynamo invokes the orchestrator function.
 func WithQuerier(a provider.Querier) Option { return func(o *options) { o.querier = a } }
 
 // Query runs a query handler of an instance and returns its result as JSON. The instance's code sets the handler with
 // perdure.SetQueryHandler. The input is encoded as JSON; a json.RawMessage is used as is.
 //
-// The handler sees the state after the instance's committed turns, at some time after the call started. A query works
-// whether the instance is running, paused, blocked or has ended. It does not change the instance and can be repeated.
+// The handler sees the state after all turns that were committed before the call, and possibly after later turns. The
+// instance can be running, paused, blocked or ended. It does not change the instance and can be repeated.
 //
-// Query returns a *QueryError if there is no result, ErrNotFound if the instance does not exist, and
-// ErrQueriesUnsupported if there is no function to invoke. After QueryTimeout, or if the deadline of ctx expires first,
-// the QueryError has the code QueryTimedOut.
+// Query returns a *QueryError if the query has no result, ErrNotFound if the instance does not exist, and
+// ErrQueriesUnsupported if the hub has no function to invoke. After QueryTimeout, or if the deadline of ctx expires
+// first, the QueryError has the code QueryTimedOut.
 //
 // Each query replays the instance in the orchestrator function and uses its concurrency. Do not poll with queries.
 func (c *Client) Query(ctx context.Context, instanceID, query string, input any) (json.RawMessage, error) {

@@ -25,8 +25,8 @@ type RaiseOption func(*raiseOptions)
 type raiseOptions struct{ eventID *string }
 
 // WithEventID sets the ID of an event. Events with the same ID are one event, even from different callers, and the
-// instance receives it once. The ID has 1 to 256 bytes of UTF-8 without control characters. Without an ID, each
-// RaiseEvent is another event.
+// instance receives it once. The ID has 1 to 256 bytes of UTF-8 without control characters. Without an ID, each call of
+// RaiseEvent sends a separate event.
 func WithEventID(id string) RaiseOption { return func(o *raiseOptions) { o.eventID = &id } }
 
 // RaiseEvent sends an external event to an instance. The event is stored until the orchestration waits for an event of
@@ -46,7 +46,7 @@ func (c *Client) RaiseEvent(ctx context.Context, instanceID, event string, data 
 	return nil
 }
 
-// newEvent returns the message of an event. The text of its error follows the name of the call.
+// newEvent returns the message of an event. The caller puts the name of the call in front of its error.
 func (c *Client) newEvent(
 	ctx context.Context, instanceID, event string, data any, id *string,
 ) (m provider.Message, err error) {

@@ -11,7 +11,7 @@ import (
 )
 
 // OrchestrationError is the failure of an orchestration, returned by Result. errors.As finds a *perdure.TimeoutError,
-// *perdure.CancelledError or *perdure.PayloadTooLargeError in it if that is the root cause.
+// *perdure.CancelledError or *perdure.PayloadTooLargeError in it if that error is the root cause.
 type OrchestrationError struct {
 	InstanceID    string
 	Orchestration string
@@ -41,12 +41,12 @@ func (e *OrchestrationError) Unwrap() error {
 	return (&perdure.ActivityError{Cause: &e.Failure}).Unwrap()
 }
 
-// Result returns the output of a completed orchestration as a T. The Status must come from Status or Wait.
+// Result returns the output of a completed orchestration as a T. The Status must be from Client.Status or Client.Wait.
 //
 // If the orchestration failed or was cancelled or terminated, Result returns an *OrchestrationError. For a cancelled
-// one, errors.As finds the *perdure.CancelledError. Result returns a *perdure.PayloadError if the client cannot decode
-// the output (Status.EncodedOutput). It also returns an error if the instance has not ended or is being purged, or if
-// the output does not fit T.
+// orchestration, errors.As finds the *perdure.CancelledError. Result returns a *perdure.PayloadError if the client
+// cannot decode the output (Status.EncodedOutput). It also returns an error if the instance has not ended or is being
+// purged, or if the output does not fit T.
 func Result[T any](s Status) (T, error) {
 	var out T
 	switch {

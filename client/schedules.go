@@ -20,29 +20,29 @@ type Schedules struct{ client *Client }
 // Schedules returns the type that manages the hub's schedules.
 func (c *Client) Schedules() *Schedules { return &Schedules{client: c} }
 
-// ScheduleStatus is the state of a schedule. Its JSON is that of the HTTP API.
+// ScheduleStatus is the state of a schedule. Its JSON is the same as in the HTTP API.
 type ScheduleStatus struct {
 	schedule.Status
 
-	// RuntimeStatus is the status of the schedule's instance, normally Running. It is Paused if the schedule is paused,
-	// which also sets Status.Paused, and if the instance is paused. A paused instance does not start manual runs
-	// either.
+	// RuntimeStatus is the status of the schedule's instance, normally Running. It is Paused if the schedule or its
+	// instance is paused. Status.Paused is set only if the schedule is paused. A paused instance does not start manual
+	// runs either.
 	RuntimeStatus RuntimeStatus `json:"status"`
-	// InstanceID is the ID of the schedule's instance. Its history contains the runs that it started.
+	// InstanceID is the ID of the schedule's instance. The history of the instance contains the runs that it started.
 	InstanceID string `json:"instanceId"`
 }
 
 // Put creates a schedule or replaces the settings of the schedule with the same ID. The current run continues, and
-// later times follow the new settings. A pause stays in effect. Repeating the call has no effect.
+// later times follow the new settings. Put does not end a pause. Repeating the call has no effect.
 //
 // If the schedule is about to end, because it was deleted or has no more times, Put waits until the change is applied.
-// It returns an error after 20 seconds: call it again.
+// After 20 seconds, Put returns an error. In this case, call Put again.
 //
 // Put returns a *provider.FieldError for an invalid schedule, and ErrUnknownOrchestration if no deployed build
 // supports schedules. It does not check that the scheduled orchestration exists.
 //
-// Besides its runs, a schedule costs a timer and two turns for each scheduled time, or one turn with
-// schedule.OverlapAllow.
+// In addition to its runs, a schedule costs a timer and two turns for each scheduled time. With schedule.OverlapAllow,
+// it costs one turn.
 func (s *Schedules) Put(ctx context.Context, settings schedule.Schedule) error {
 	err := settings.Validate()
 	if err == nil {
@@ -54,9 +54,9 @@ func (s *Schedules) Put(ctx context.Context, settings schedule.Schedule) error {
 	return nil
 }
 
-// Trigger makes a schedule start a run now, as if it were scheduled for this time, and returns the run's instance ID.
-// The overlap policy applies. A paused schedule starts the run too. If the schedule's instance is paused, the run
-// starts when it is resumed. A schedule that was deleted and has not ended counts the run as missed.
+// Trigger starts a run of a schedule now, as if it were scheduled for this time, and returns the run's instance ID. The
+// overlap policy applies. A paused schedule also starts the run. If the schedule's instance is paused, the run starts
+// when the instance is resumed. A schedule that was deleted and has not ended counts the run as missed.
 //
 // Trigger returns ErrNotFound if the schedule does not exist and ErrEnded if it has ended.
 func (s *Schedules) Trigger(ctx context.Context, id string, opts ...TriggerOption) (runID string, err error) {
@@ -74,17 +74,17 @@ func (s *Schedules) Trigger(ctx context.Context, id string, opts ...TriggerOptio
 	return runID, nil
 }
 
-// Backfill makes a schedule start the runs of its scheduled times between from and to, both inclusive. A time that
-// already has a run is skipped, also if the run failed, so that the call can be repeated. A purged run is started
-// again. Times before the creation of the schedule count, within its From and Until.
+// Backfill starts the runs of a schedule for its scheduled times from from to to, inclusive. A time that already has a
+// run is skipped, even if the run failed, so that the call can be repeated. A purged run is started again. The window
+// may include times before the creation of the schedule, within its From and Until.
 //
 // The runs start in order, one after the other, or concurrently with schedule.OverlapAllow. They start after the runs
-// that are queued. Runs that become due meanwhile start before the rest of the backfill and cancel no run of it. A
-// paused schedule continues the backfill when it is resumed. Delete ends it.
+// that are queued. Runs that become due during the backfill start before the rest of the backfill and cancel none of
+// its runs. A paused schedule continues the backfill when it is resumed. Delete ends the backfill.
 //
-// Backfill returns a *provider.FieldError if from is after to, if to is in the future, if the range has more than
-// schedule.MaxBackfillRuns times, or if schedule.MaxPendingBackfills backfills are waiting. Otherwise it returns the
-// errors of Trigger. A schedule that runs in a release without backfills ignores the request.
+// Backfill returns a *provider.FieldError if from is after to or to is in the future. It also returns this error if the
+// range has more than schedule.MaxBackfillRuns times, or if schedule.MaxPendingBackfills backfills are waiting.
+// Otherwise it returns the errors of Trigger. A schedule that runs in a release without backfills ignores the request.
 func (s *Schedules) Backfill(ctx context.Context, id string, from, to time.Time) error {
 	err := checkScheduleID(id)
 	if err == nil {
@@ -93,9 +93,9 @@ func (s *Schedules) Backfill(ctx context.Context, id string, from, to time.Time)
 	return wrap("backfill schedule", err)
 }
 
-// Delete ends a schedule when its current run has ended, or immediately if there is none. To cancel the run too, cancel
-// the schedule's instance. If the schedule has already ended, Delete purges it. It returns ErrNotFound if the schedule
-// does not exist.
+// Delete ends a schedule when its current run has ended, or immediately if no run is active. To cancel the run as well,
+// cancel the schedule's instance. If the schedule has already ended, Delete purges it. It returns ErrNotFound if the
+// schedule does not exist.
 func (s *Schedules) Delete(ctx context.Context, id string) error {
 	err := checkScheduleID(id)
 	if err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/client/internal/starting"
 )
 
-// StartOption is an option of Start, PrepareStart, StartOrRaiseEvent, StartOrUpdate and Restart. Some options apply to
-// some of these calls only.
+// StartOption is an option of Start, PrepareStart, StartOrRaiseEvent, StartOrUpdate and Restart. Some options apply
+// only to some of these calls.
 type StartOption func(*startOptions)
 
 type startOptions = starting.Options
@@ -25,9 +25,9 @@ func WithVersion(version string) StartOption {
 	return func(o *startOptions) { o.Version, o.VersionSet = version, true }
 }
 
-// WithIdempotencyKey makes all starts of an orchestration with the same key one start. The first one counts, even if
-// the input of later ones differs. If WithInstanceID is used too, the ID must be the same. The key has 1 to 256 bytes.
-// Two orchestrations can use the same key.
+// WithIdempotencyKey deduplicates starts of an orchestration with the same key. Only the first start takes effect, even
+// if later starts have a different input. If WithInstanceID is also used, all starts must use the same ID. The key has
+// 1 to 256 bytes. Two orchestrations can use the same key.
 func WithIdempotencyKey(key string) StartOption {
 	return func(o *startOptions) { o.IdempotencyKey = &key }
 }
@@ -49,8 +49,9 @@ func WithTags(tags map[string]string) StartOption {
 // returns ErrPurged if an earlier start with the same idempotency key created an instance that was purged, and a
 // *perdure.PayloadTooLargeError if the input exceeds MaxInputBytes.
 //
-// If an error occurs after the input was accepted, Start returns the instance ID too. If the error is a retryable
-// *provider.Error, the instance may have been started. Repeat the call only with an idempotency key.
+// If an error occurs after the options and the input were checked, Start returns the instance ID with the error. If the
+// error is a retryable *provider.Error, the instance may have been started. Repeat the call only with an idempotency
+// key.
 func (c *Client) Start(
 	ctx context.Context, orchestration string, input any, opts ...StartOption,
 ) (instanceID string, err error) {

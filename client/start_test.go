@@ -176,7 +176,7 @@ func TestStart_delay_setsTheStartTime(t *testing.T) {
 	for delay, want := range map[time.Duration]time.Time{
 		0:                       {},
 		90 * time.Second:        began.Add(90 * time.Second),
-		time.Nanosecond:         began.Add(time.Millisecond), // never early
+		time.Nanosecond:         began.Add(time.Millisecond), // rounded up
 		1500 * time.Microsecond: began.Add(2 * time.Millisecond),
 		client.MaxDelay:         began.Add(client.MaxDelay),
 	} {

@@ -7,22 +7,22 @@ import (
 	"github.com/perdure/perdure/client/internal/starting"
 )
 
-// StartOrRaiseEvent raises an external event in the instance with the ID of WithInstanceID, which is required, and
-// first starts the instance if it does not exist. It takes the arguments of Start and RaiseEvent and returns their
-// errors.
+// StartOrRaiseEvent sends an external event to an instance, and first starts the instance if it does not exist.
+// WithInstanceID is required. StartOrRaiseEvent takes the arguments of Start and RaiseEvent and returns their errors.
 //
-// The result started reports whether this call, or an earlier one with the same key, started the instance. If it is
-// false, the instance existed already, possibly of another orchestration, and the input was not used. If the instance
-// is being purged, StartOrRaiseEvent waits until the ID is free or ctx ends. If the instance has ended,
-// StartOrRaiseEvent returns ErrEnded. With IfExists(Replace), it purges the ended instance and starts a new one. An
-// instance that has not ended is never replaced. IfExists(UseExisting) has no effect.
+// The result started is true if this call or an earlier call with the same key started the instance. Otherwise the
+// instance already existed, possibly with another orchestration, and the input was not used. If the instance is being
+// purged, StartOrRaiseEvent waits until the ID is free or ctx ends. If the instance has ended, StartOrRaiseEvent
+// returns ErrEnded. With IfExists(Replace), it purges the ended instance and starts a new one. An instance that has not
+// ended is never replaced. IfExists(UseExisting) has no effect.
 //
 // The start and the event are two steps. The first turn may run before the event arrives. If the process dies between
-// them, the instance exists without the event: repeat the call.
+// the steps, the instance exists without the event. In this case, repeat the call.
 //
-// WithIdempotencyKey sets the key of the start and the ID of the event (WithEventID), so that a repeated call starts
-// the instance and raises the event at most once. A repetition returns ErrEnded if the instance has ended, even if it
-// received the event, and ErrPurged if it was purged. Without a key, a repeated call raises another event.
+// WithIdempotencyKey sets the key of the start and the ID of the event (WithEventID). A repeated call then starts the
+// instance and sends the event at most once. A repeated call returns ErrEnded if the instance has ended, even if the
+// instance received the event. It returns ErrPurged if the instance was purged. Without a key, a repeated call sends
+// another event.
 func (c *Client) StartOrRaiseEvent(
 	ctx context.Context, orchestration string, input any, event string, data any, opts ...StartOption,
 ) (started bool, err error) {

@@ -86,8 +86,8 @@ func TestStartOrRaiseEvent_endedInstance_isStartedAgainOnlyWithReplace(t *testin
 		t.Errorf("raised %q, want %q", got, want)
 	}
 
-	// A running instance receives the event. A repeated call does not start an instance again that this call started
-	// before.
+	// A running instance receives the event. A repeated call does not restart an instance that the first call has
+	// started.
 	if started, err := c.StartOrRaiseEvent(t.Context(), "hello", 0, "paid", 8, one,
 		client.IfExists(client.Replace)); started || err != nil {
 		t.Errorf("%v, %v", started, err)
@@ -141,8 +141,8 @@ func TestStartOrRaiseEvent_anyCallFails_repetitionRaisesOneEvent(t *testing.T) {
 	}
 }
 
-// The instance ends, is purged or continues as new before the start, or between the start and the event. The
-// incarnation that the start found decides, and only this incarnation receives the event.
+// The instance ends, is purged or continues as new before the start, or between the start and the event. Only the
+// incarnation that the start found receives the event.
 func TestStartOrRaiseEvent_instanceChangesMeanwhile_foundIncarnationReceivesEvent(t *testing.T) {
 	t.Parallel()
 	continued := history.Event{Kind: history.OrchestrationContinuedAsNew}

@@ -9,14 +9,15 @@ import (
 	"github.com/perdure/perdure/client/internal/updating"
 )
 
-// StartOrUpdate sends an update to the instance with the ID of WithInstanceID, which is required, first starts the
-// instance if it does not exist, and waits for the result. It takes the arguments of Start and Update and returns their
-// errors. StartOrRaiseEvent describes when an instance is started and the result started.
+// StartOrUpdate sends an update to an instance and waits for the result. It first starts the instance if it does not
+// exist. WithInstanceID is required. StartOrUpdate takes the arguments of Start and Update and returns their errors.
+// The result started and the rules for existing instances are the same as in StartOrRaiseEvent.
 //
-// WithIdempotencyKey sets the key of the start and the ID of the update (WithUpdateID), so that a repeated call starts
-// the instance and handles the update at most once, and returns the same result. A repetition returns ErrEnded if
-// the instance has ended without accepting the update. It returns ErrPurged if the instance was purged, and ErrNotFound
-// if it is purged while the update is on its way. If the process dies before the update is sent, repeat the call.
+// WithIdempotencyKey sets the key of the start and the ID of the update (WithUpdateID). Repeated calls then start the
+// instance and handle the update at most once, and return the same result. A repeated call returns ErrEnded if the
+// instance has ended without accepting the update. It returns ErrPurged if the instance was purged. It returns
+// ErrNotFound if the instance is purged before the update arrives. If the process dies before the update is sent,
+// repeat the call.
 //
 // If ctx ends first, StartOrUpdate returns a *UpdateError with UpdatePending, and started is valid. To continue
 // waiting, call Update with the update's ID or repeat the call with the key.

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// TokenErrorReason is why a completion token (perdure.ActivityInfo.CompletionToken) is not accepted. The HTTP API uses
-// the same strings.
+// TokenErrorReason is the reason why a completion token (perdure.ActivityInfo.CompletionToken) is rejected. The HTTP
+// API uses the same strings.
 type TokenErrorReason = completion.Reason
 
 // Reasons of a TokenError.
@@ -21,15 +21,15 @@ const (
 	// TokenSuperseded means that the token's attempt has failed or timed out and a later attempt with another token is
 	// current (TokenError.CurrentAttempt).
 	TokenSuperseded = completion.Superseded
-	// TokenActivityEnded means that the activity has ended or that its last attempt timed out. A second completion also
-	// returns it.
+	// TokenActivityEnded means that the activity has ended or that its last attempt timed out. A second completion of
+	// an attempt also results in TokenActivityEnded.
 	TokenActivityEnded = completion.ActivityEnded
 	// TokenExecutionEnded means that the activity's execution has ended, continued as new, or was purged.
 	TokenExecutionEnded = completion.ExecutionEnded
 )
 
-// TokenError reports a completion token that is not accepted. It never contains the token. With TokenInvalid and
-// TokenWrongHub it is a provider.ErrInvalidToken, and only Hub may be set.
+// TokenError reports a completion token that is rejected. It never contains the token. With TokenInvalid and
+// TokenWrongHub, it wraps provider.ErrInvalidToken, and no field other than Hub is set.
 type TokenError struct {
 	Reason TokenErrorReason
 	// Hub is the hub that the token names, without verification. It is set if Reason is TokenWrongHub.

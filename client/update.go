@@ -26,37 +26,37 @@ type UpdateCode string
 // Codes of an UpdateError. With UpdateRejected, UpdateHandlerNotFound, UpdateBadInput, UpdateValidatorNotReadOnly and
 // UpdateLimitExceeded, the update has changed nothing.
 const (
-	// UpdateRejected means that the validator rejected the update or panicked. Failure has the reason.
+	// UpdateRejected means that the validator rejected the update or panicked. Failure contains the reason.
 	UpdateRejected UpdateCode = "rejected"
-	// UpdateHandlerNotFound means that the code had not set a handler of this name. Failure lists the names that it had
-	// set.
+	// UpdateHandlerNotFound means that the code has not set a handler of this name. Failure lists the names of the
+	// handlers that it has set.
 	UpdateHandlerNotFound UpdateCode = history.RejectedNoHandler
-	// UpdateBadInput means that the input does not match the handler's input type. Failure has the position.
+	// UpdateBadInput means that the input does not match the handler's input type. Failure contains the position.
 	UpdateBadInput UpdateCode = history.RejectedInput
-	// UpdateValidatorNotReadOnly means that the validator tried to schedule, wait or decide something. Failure has the
-	// position.
+	// UpdateValidatorNotReadOnly means that the validator tried to schedule, wait or decide something. Failure contains
+	// the position.
 	UpdateValidatorNotReadOnly UpdateCode = history.RejectedNotReadOnly
 	// UpdateLimitExceeded means that the execution was running the maximum number of handlers. Send another update
 	// later.
 	UpdateLimitExceeded UpdateCode = history.RejectedLimit
-	// UpdateFailed means that the handler returned an error. Failure has the error.
+	// UpdateFailed means that the handler returned an error. Failure contains the error.
 	UpdateFailed UpdateCode = "failed"
 	// UpdateAborted means that the update was accepted, but the execution ended or continued as new before the handler
 	// returned.
 	UpdateAborted UpdateCode = "left"
-	// UpdateResultExpired means that the update was accepted long ago and its result is no longer stored.
+	// UpdateResultExpired means that the update was accepted earlier and its result has expired.
 	UpdateResultExpired UpdateCode = "forgotten"
 	// UpdateResultEncoded means that the update is completed, but this client cannot decode the result. EncodedResult
-	// describes it.
+	// describes the result.
 	UpdateResultEncoded UpdateCode = "sealed"
-	// UpdatePending means that there was no response in time. Status is the status of the instance.
+	// UpdatePending means that no response arrived in time. Status is the status of the instance.
 	UpdatePending UpdateCode = "pending"
 )
 
 // UpdateError reports an update without a result.
 type UpdateError struct {
 	InstanceID string
-	// Update is the name of the update and UpdateID its ID. All calls with the same ID refer to the same update.
+	// Update is the name of the update, and UpdateID is its ID. All calls with the same ID refer to the same update.
 	Update, UpdateID string
 	Code             UpdateCode
 	Message          string
@@ -69,7 +69,7 @@ type UpdateError struct {
 	// EncodedResult describes a result that this client cannot decode. Otherwise it is nil.
 	EncodedResult *EncodedPayload
 
-	cause error // the error of the caller's context if the update is pending, or why the result cannot be decoded
+	cause error // error of the caller's context if the update is pending, or the decoding error of the result
 }
 
 // Error implements error.
@@ -80,8 +80,8 @@ func (e *UpdateError) Error() string {
 // As finds the details of the handler's error. Use perdure.ErrorDetails to read them.
 func (e *UpdateError) As(target any) bool { return errdetails.As(target, nil, e.Failure) }
 
-// Unwrap returns the engine error that caused the handler's failure, the error of the caller's context if the update is
-// pending, or a *perdure.PayloadError if the result cannot be decoded. Otherwise it returns nil.
+// Unwrap returns the error of the caller's context if the update is pending, and a *perdure.PayloadError if the result
+// cannot be decoded. Otherwise it returns the engine error that caused the handler's failure, or nil.
 func (e *UpdateError) Unwrap() error {
 	if e.cause != nil || e.Failure == nil {
 		return e.cause
@@ -94,13 +94,14 @@ type UpdateOption func(*updateOptions)
 
 type updateOptions struct{ id *string }
 
-// WithUpdateID sets the ID of an update. Updates with the same ID are one update, even from different callers: it is
-// handled once, and for 30 days each call returns the same result. Set an ID to repeat an update after a crash or a
-// timeout. The ID has 1 to 256 bytes of UTF-8 without control characters. Without an ID, each call is another update.
+// WithUpdateID sets the ID of an update. Updates with the same ID are the same update, even from different callers. The
+// instance handles the update once, and each call within 30 days returns the same result. Set an ID to repeat an update
+// after a crash or a timeout. The ID has 1 to 256 bytes of UTF-8 without control characters. Without an ID, each call
+// sends a separate update.
 func WithUpdateID(id string) UpdateOption { return func(o *updateOptions) { o.id = &id } }
 
-// UpdateWaiter is a Backend that can wait without polling by the client: for an update, for the start of an instance,
-// and for the end of an instance that is replaced.
+// UpdateWaiter is a Backend that can wait without polling by the client. The client uses it to wait for an update, for
+// the start of an instance, and for the end of a replaced instance.
 type UpdateWaiter interface {
 	// WaitUpdate calls poll repeatedly until it reports done or returns an error, and returns this error. When ctx ends
 	// first, it returns the error of ctx.
@@ -109,16 +110,16 @@ type UpdateWaiter interface {
 
 // Update sends an update to an instance, waits for its handler and returns the handler's result as JSON. The instance's
 // code sets the handler with perdure.SetUpdateHandler. The input is encoded as JSON; a json.RawMessage is used as is.
-// It has at most perdure.MaxPayloadBytes, or perdure.MaxLargePayloadBytes if the hub has a payload store.
+// The input has at most perdure.MaxPayloadBytes, or perdure.MaxLargePayloadBytes if the hub has a payload store.
 //
 // The instance processes the update in order with its other messages. The validator accepts or rejects the update, then
 // the handler runs. Update waits until the handler returns or ctx ends. When ctx ends, Update returns a *UpdateError
 // with UpdatePending that wraps the error of ctx. A call with the same update ID continues waiting. A paused or blocked
 // instance processes the update when it continues.
 //
-// Update returns a *UpdateError if there is no result, ErrNotFound if the instance does not exist or was purged, and
-// ErrEnded if it has ended or ends before it accepts the update. After a retryable error, repeat the call with the
-// same update ID.
+// Update returns a *UpdateError if the update has no result. It returns ErrNotFound if the instance does not exist or
+// was purged, and ErrEnded if it has ended or ends before it accepts the update. After a retryable error, repeat the
+// call with the same update ID.
 func (c *Client) Update(
 	ctx context.Context, instanceID, update string, input any, opts ...UpdateOption,
 ) (json.RawMessage, error) {

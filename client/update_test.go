@@ -146,7 +146,7 @@ func TestUpdate_instanceEndsMeanwhile_returnsResultOrErrEnded(t *testing.T) {
 	}
 }
 
-// A purged instance does not accept the update, and neither does a later instance with the same ID.
+// A purged instance and a later instance with the same ID do not accept the update.
 func TestUpdate_instanceIsPurgedMeanwhile_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
@@ -226,8 +226,8 @@ func (h *endsBehind) ReadUpdate(ctx context.Context, instanceID, updateID string
 	return a, err
 }
 
-// If the result is written between the read of the result and the read of the ended instance, the client reads the
-// result again and finds it.
+// The result may be written between the read of the result and the read of the ended instance. The client then reads
+// the result again and finds it.
 func TestUpdate_resultIsWrittenBetweenReads_isFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

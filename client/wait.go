@@ -16,8 +16,8 @@ type Waiter interface {
 }
 
 // Wait waits until the instance has ended and returns its status and result. When ctx ends first, it returns the last
-// known state and the error of ctx. A failed orchestration is not an error of Wait: use Result. Wait returns
-// ErrNotFound if the instance does not exist.
+// known state and the error of ctx. If the orchestration failed, Wait returns no error. Use Result to get the error of
+// the orchestration. Wait returns ErrNotFound if the instance does not exist.
 func (c *Client) Wait(ctx context.Context, instanceID string) (Status, error) {
 	s, err := c.ops.Wait(ctx, instanceID)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // Chain returns a codec that encodes with the codecs in order and decodes in reverse order. Compress before you
-// encrypt, because encrypted data does not compress. A codec of the chain can leave a document unchanged; the encoded
-// payload records which codecs were used. Chain panics unless it gets 2 to 8 codecs that are not nil.
+// encrypt, because encrypted data does not compress. A codec of the chain can leave a document unchanged. The encoded
+// payload records the codecs that were used. Chain panics if a codec is nil, or if the number of codecs is not 2 to 8.
 func Chain(id string, codecs ...perdure.Codec) perdure.Codec {
 	const most = 8 // the bits of a byte
 	if len(codecs) < 2 || len(codecs) > most {

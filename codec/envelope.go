@@ -17,21 +17,22 @@ import (
 // KeyProvider generates and unwraps data keys. It must be safe for concurrent use. The module codec/kmskeys implements
 // it with AWS KMS.
 type KeyProvider interface {
-	// GenerateDataKey returns a new 32-byte key for AES-256, and the same key wrapped, in at most 65,535 bytes.
+	// GenerateDataKey returns a new 32-byte key for AES-256, and the same key in wrapped form. The wrapped key has at
+	// most 65,535 bytes.
 	GenerateDataKey(ctx context.Context) (key, wrapped []byte, err error)
-	// UnwrapDataKey returns the key of a wrapped key. If it can never be unwrapped, the error must be marked with
+	// UnwrapDataKey decrypts a wrapped key. If the key can never be unwrapped, the error must be marked with
 	// perdure.NonRetryable.
 	UnwrapDataKey(ctx context.Context, wrapped []byte) (key []byte, err error)
 }
 
 const (
 	envelopeVersion = 1
-	// keyUses and keyAge limit the use of a data key. Random nonces of 96 bits allow 2^32 uses of a key (NIST SP
-	// 800-38D, 8.3).
+	// keyUses and keyAge are the maximum number of uses and the maximum age of a data key for encoding. Random nonces
+	// of 96 bits allow 2^32 uses of a key (NIST SP 800-38D, 8.3).
 	keyUses = 1 << 20
 	keyAge  = time.Hour
-	// keysKnown is the maximum number of cached data keys for decoding. A history has one key for each process and hour
-	// that wrote to it.
+	// keysKnown is the maximum number of cached data keys for decoding. A history contains one key for each process and
+	// hour in which the process wrote to it.
 	keysKnown = 4096
 )
 
@@ -42,11 +43,11 @@ type EnvelopeOption func(*envelope)
 func WithClock(now func() time.Time) EnvelopeOption { return func(e *envelope) { e.now = now } }
 
 // Envelope returns a codec that encrypts payloads with AES-256-GCM. Each payload stores its data key in wrapped form. A
-// process requests a new data key every hour or every 1,048,576 payloads, and unwraps each key that it reads once.
-// Other payloads do not wait for the key service.
+// process requests a new data key every hour or every 1,048,576 payloads. It unwraps each key that it reads once and
+// caches it, so that other payloads with the same key need no call of the key service.
 //
-// id is the ID of the codec. Name it after the master key, because payloads with this ID must stay readable. If the
-// master key is deleted, instances that read such payloads are blocked. Envelope panics if keys is nil.
+// id is the ID of the codec. Use a different ID for each master key, because payloads with this ID must stay readable.
+// If the master key is deleted, instances that read such payloads are blocked. Envelope panics if keys is nil.
 func Envelope(id string, keys KeyProvider, opts ...EnvelopeOption) perdure.Codec {
 	if keys == nil {
 		panic("codec: Envelope: keys is nil")
@@ -68,7 +69,7 @@ type envelope struct {
 	mu      sync.Mutex
 	current *dataKey
 	known   map[string]*dataKey
-	order   []string // the keys of known, the oldest first
+	order   []string // keys of known, oldest first
 }
 
 // dataKey is a data key that was unwrapped or is being unwrapped.
@@ -77,7 +78,7 @@ type dataKey struct {
 	sealer  cipher.AEAD
 	made    time.Time
 	uses    int
-	opening sync.Mutex // held while it is unwrapped
+	opening sync.Mutex // held while the key is unwrapped
 }
 
 // ID implements perdure.Codec.
@@ -91,7 +92,7 @@ func (e *envelope) Encode(ctx context.Context, _ perdure.PayloadInfo, doc []byte
 		return nil, err
 	}
 	nonce := make([]byte, k.sealer.NonceSize())
-	_, _ = rand.Read(nonce) // it never fails
+	_, _ = rand.Read(nonce) // never fails
 	data := make([]byte, 0, 3+len(k.wrapped)+len(nonce)+len(doc)+k.sealer.Overhead())
 	data = binary.BigEndian.AppendUint16(append(data, envelopeVersion), uint16(len(k.wrapped)))
 	data = append(append(data, k.wrapped...), nonce...)
@@ -154,7 +155,7 @@ func (e *envelope) forEncoding(ctx context.Context) (*dataKey, error) {
 	return k, nil
 }
 
-// use returns the current key, unless it has expired.
+// use returns the current key and counts a use. It returns nil if the key has expired.
 func (e *envelope) use() *dataKey {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -166,7 +167,7 @@ func (e *envelope) use() *dataKey {
 	return k
 }
 
-// keep caches a key, and removes the oldest keys beyond the limit. The caller holds mu.
+// keep caches a key, and removes the oldest keys beyond the limit. The caller must hold mu.
 func (e *envelope) keep(k *dataKey) {
 	name := string(k.wrapped)
 	if e.known[name] != nil {

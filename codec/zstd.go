@@ -12,14 +12,14 @@ import (
 const (
 	// zstdID is the codec ID of Zstd.
 	zstdID = "zstd"
-	// zstdLeast is the minimum size of compressed payloads. Smaller ones would grow by the frame, base64 and the
-	// reference.
+	// zstdLeast is the minimum size of compressed payloads. Smaller payloads would grow, because of the frame, base64
+	// and the reference.
 	zstdLeast = 1 << 10
 	// zstdMost limits the decompressed size, because no payload is larger.
 	zstdMost = perdure.MaxLargePayloadBytes
 )
 
-// Zstd returns a codec that compresses payloads of at least 1 KiB if that saves a third of their size. Its ID is
+// Zstd returns a codec that compresses payloads of at least 1 KiB if this reduces their size by a third. Its ID is
 // "zstd". Decoding fails if the decompressed payload is larger than perdure.MaxLargePayloadBytes.
 func Zstd() perdure.Codec {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
@@ -33,7 +33,8 @@ func Zstd() perdure.Codec {
 	return &compressing{w, r}
 }
 
-// compressing is safe for concurrent use, because EncodeAll and DecodeAll are.
+// compressing implements Zstd. It is safe for concurrent use, because EncodeAll and DecodeAll are safe for concurrent
+// use.
 type compressing struct {
 	w *zstd.Encoder
 	r *zstd.Decoder

@@ -21,13 +21,13 @@ import (
 
 // R32: no attempt of an activity with AtMostOnce starts twice, and no known outcome is lost. These cases could break
 // it:
-//   - A worker dies before or after it takes the run lease, while the code runs, before it stores or sends the outcome,
-//     or before it deletes the record.
-//   - A copy of the work item arrives during or after the run, or in a later attempt. A reconciliation sends copies
-//     too.
+//   - A worker crashes at one of several points: before or after it takes the run lease, while the code runs, or before
+//     it stores or sends the outcome or deletes the record.
+//   - A copy of the work item arrives during or after the run, or in a later attempt. A reconciliation also sends
+//     copies.
 //   - The worker stops the activity because the invocation ends or the run lease cannot be renewed.
 //   - The outcome cannot be stored and is sent. A second delivery sends its outcome later, possibly after a retry.
-//   - The first delivery is released before the code starts, which is no start.
+//   - The first delivery is released before the code starts, so it does not count as a start.
 //   - Abandoned code returns a result.
 //   - The activity completes asynchronously by its token.
 
@@ -136,7 +136,7 @@ func TestR32_crashAtAnyCall_startsNoAttemptTwice(t *testing.T) {
 	}
 }
 
-// Without a retry policy, the orchestration receives an InterruptedError. The code has started once.
+// Without a retry policy, the orchestration receives an InterruptedError, and the code has started once.
 func TestR32_workerDies_activityFailsAsInterrupted(t *testing.T) {
 	t.Parallel()
 	d, began := &debits{}, make(chan struct{})
@@ -155,7 +155,7 @@ func TestR32_workerDies_activityFailsAsInterrupted(t *testing.T) {
 		return "", err
 	})
 	var dead simaws.Interceptor = func(ctx context.Context, _ simaws.Call, next func() error) error {
-		if ctx.Value(deathly{}) != nil {
+		if ctx.Value(crashingKey{}) != nil {
 			return simhub.ErrCrashed
 		}
 		return next()
@@ -164,7 +164,7 @@ func TestR32_workerDies_activityFailsAsInterrupted(t *testing.T) {
 		in := h.start("hangs", 0)
 		h.turn(0)
 		records := h.receive("sim://default")
-		go h.activities(r).HandleRecords(context.WithValue(ctx, deathly{}, true), records)
+		go h.activities(r).HandleRecords(context.WithValue(ctx, crashingKey{}, true), records)
 		<-began
 		h.interfere(dead)
 		died := time.Now()
@@ -181,7 +181,7 @@ func TestR32_workerDies_activityFailsAsInterrupted(t *testing.T) {
 	d.check(t, "worker crash", 1)
 }
 
-// Copies of the work item arrive during and after the run. A copy neither starts an attempt nor adds an outcome.
+// Copies of the work item arrive during and after the run. They do not start an attempt or add an outcome.
 func TestR32_copiesArrive_startNothing(t *testing.T) {
 	t.Parallel()
 	d := &debits{}

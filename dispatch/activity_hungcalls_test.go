@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// hung intercepts one call: the call hangs until its context ends, and then a moment longer.
+// hung intercepts one call, which hangs until moment after the end of its context.
 type hung struct {
 	operation   string        // an UpdateItem must be of an activity record
 	after       time.Duration // since the start of the test
@@ -46,7 +46,7 @@ func (h *hung) intercept(since time.Time) simaws.Interceptor {
 	}
 }
 
-// besides returns the orchestrations "plain", "waited" and "beating", which call an activity each.
+// besides returns the orchestrations "plain", "waited" and "beating". Each of them calls an activity.
 func besides(takes time.Duration) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "plain", func(ctx context.Context, _ int) (int, error) {
@@ -73,9 +73,9 @@ func besides(takes time.Duration) *perdure.Registry {
 	return r
 }
 
-// If a batch ended while a call for it is in progress, the function could freeze and complete the call when it is
-// thawed. It would then lease a record that another worker has, or write the record of an activity that has ended. So
-// the batch cancels the call and waits for its return.
+// If a batch ended during one of its calls, the function could be frozen, and would complete the call when it is
+// thawed. The call could then lease a record that another worker has, or write the record of an activity that has
+// ended. The batch therefore cancels the call and waits for its return.
 func TestBatch_endsWhileACallHangs_waitsForTheCall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]*struct {
@@ -164,7 +164,7 @@ func TestLease_gracePeriod_isRenewed(t *testing.T) {
 	})
 }
 
-// cancelIt cancels an instance as a client does.
+// cancelIt cancels an instance like a client.
 func (f *floor) cancelIt(in provider.Instance) {
 	f.t.Helper()
 	f.send(provider.Message{

@@ -62,7 +62,8 @@ func TestPoll_readsLag_cancelIsObservedWithinASecond(t *testing.T) {
 	}
 }
 
-// A poll that reads outdated data does not skip decisions: the next poll starts at the last decision that was read.
+// A poll that reads outdated data does not skip decisions, because the next poll starts at the last decision that was
+// read.
 func TestPoll_readsOutdatedData_skipsNoDecision(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -81,13 +82,13 @@ func TestPoll_readsOutdatedData_skipsNoDecision(t *testing.T) {
 	})
 }
 
-// While polls fail, the worker polls once a second, because more reads would be throttled too. After an hour of
+// While polls fail, the worker polls once a second, because additional reads would also be throttled. After an hour of
 // failures, the first successful poll finds all decisions.
 func TestPoll_failing_isMadeOncePerSecond(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
-		w := f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour }) // no renewal instead
+		w := f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour }) // no renewal replaces a poll
 		on := f.failing("Query")
 		over := f.handled(ctx, w)
 		time.Sleep(10*time.Second + 10*time.Millisecond)

@@ -17,7 +17,8 @@ import (
 )
 
 // stepRegistry returns a registry with an activity of several steps of a minute that continues from its heartbeat
-// details. From step stuckFrom on, unless 0, it makes no progress. An orchestration calls the activity with a policy.
+// details. If stuckFrom is not 0, the activity makes no progress after that step. An orchestration calls the activity
+// with a policy.
 func stepRegistry(steps, stuckFrom int, policy perdure.RetryPolicy) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "steps", func(ctx context.Context, _ int) (int, error) {
@@ -75,8 +76,8 @@ func TestActivity_stopsMakingProgress_fails(t *testing.T) {
 	})
 }
 
-// An activity whose processes are killed is not poison as long as each process leaves a heartbeat with progress.
-// Without progress, the activity is poison after the usual number of deaths.
+// An activity whose processes are killed is not poison while each process leaves a heartbeat with progress. Without
+// progress, the activity is poison after the usual number of crashes.
 func TestR13_processesAreKilled_activityIsPoisonOnlyWithoutProgress(t *testing.T) {
 	t.Parallel()
 	for name, stuckFrom := range map[string]int{"progress": 0, "progress that ends": 20} {
@@ -93,7 +94,7 @@ func TestR13_processesAreKilled_activityIsPoisonOnlyWithoutProgress(t *testing.T
 					t.Errorf("after %d deliveries: ended with %s, output %s, error %+v",
 						deliveries, end.Kind, end.Output, end.Error)
 				}
-				const deaths = 13 // counted deaths, after processes of two steps each
+				const deaths = 13 // counted crashes, after processes of two steps each
 				if stuckFrom > 0 && (end.Error == nil || end.Error.Cause == nil ||
 					end.Error.Cause.Type != history.TypePoison || deliveries > stuckFrom/2+deaths) {
 					t.Errorf("after %d deliveries: ended with %s %+v, want poison", deliveries, end.Kind, end.Error)
@@ -121,7 +122,7 @@ func (h *hub) killWorkers(ctx context.Context, r *perdure.Registry, lifetime tim
 // function is the context key of a function's deadline, at which it is killed.
 type function struct{}
 
-// invoke passes records to a function as Lambda does, and deletes the processed records.
+// invoke passes records to a function like Lambda, and deletes the processed records.
 func (h *hub) invoke(
 	ctx context.Context, queue string, timeout time.Duration, handle func(context.Context, []provider.Record) []string,
 	records []provider.Record,
@@ -191,8 +192,8 @@ func TestR13_callsHangForAnHour_nothingIsPoison(t *testing.T) {
 	}
 }
 
-// hang blocks the calls of functions until a time. The calls are executed or not, and no response arrives. After its
-// deadline, a function makes no more calls.
+// hang blocks the calls of functions until a time. If done is true, the calls are executed. No response arrives in
+// either case. After its deadline, a function makes no more calls.
 func hang(until time.Time, affected func(simaws.Call) bool, done bool) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		end, ok := ctx.Value(function{}).(time.Time)

@@ -63,7 +63,7 @@ func (o *orders) registry() *perdure.Registry {
 	return r
 }
 
-// 1. Each worker dies after it has sent the outcome of a charge, and before it deletes the record.
+// 1. Each worker crashes after it has sent the outcome of a charge, and before it deletes the record.
 // 2. The order is cancelled, and its charge is refunded.
 // 3. SQS redelivers the record. The worker does not charge the card again.
 func TestRedelivery_cancelledOrderWasRefunded_isNotChargedAgain(t *testing.T) {
@@ -217,7 +217,7 @@ func (tr *retryHub) fails(in provider.Instance) {
 	tr.wantSent(2)
 }
 
-// commits creates a segment with events, as a turn does.
+// commits creates a segment with events, like a turn.
 func (tr *retryHub) commits(in provider.Instance, events ...history.Event) {
 	tr.t.Helper()
 	item := &provider.OrchestrationItem{InstanceID: in.InstanceID}
@@ -301,8 +301,8 @@ func TestRedelivery_tenThousandWorkItems_readTheHistoryOnce(t *testing.T) {
 	})
 }
 
-// A worker that does not know the activity sends a retried attempt again. The first delay is that of its deliveries,
-// and the next is five minutes.
+// A worker without the activity resends a retried attempt. The first delay is the delay of its deliveries, and the next
+// delay is five minutes.
 func TestRedelivery_unknownRetriedActivity_isSentAgainSoon(t *testing.T) {
 	t.Parallel()
 	withoutWorker(t, func(ctx context.Context, tr *retryHub, in provider.Instance, now time.Time) {

@@ -200,7 +200,7 @@ func TestScheduleToClose_activityIsCancelled_timerIsDropped(t *testing.T) {
 }
 
 // 1. The session commits a turn that schedules an activity with a timeout.
-// 2. The process dies before or after its first send.
+// 2. The process crashes before or after its first send.
 // 3. The redispatch sends the same outputs, so the timeout keeps its due time.
 func TestScheduleToClose_dispatchIsRepeated_keepsItsDueTime(t *testing.T) {
 	t.Parallel()

@@ -28,8 +28,8 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// job configures a test activity: it runs for Takes, with or without observing its context. After the end of its
-// context it runs for Longer.
+// job configures a test activity. The activity runs for Takes, and may observe its context. After the end of its
+// context, it runs for Longer.
 type job struct {
 	Takes   time.Duration
 	Ignores bool
@@ -172,7 +172,7 @@ func (f *floor) handled(ctx context.Context, w *dispatch.Worker) <-chan []string
 	return over
 }
 
-// mapped passes records to a worker and deletes the finished records, as an event source mapping does.
+// mapped passes records to a worker and deletes the finished records, like an event source mapping.
 func (f *floor) mapped(ctx context.Context, w *dispatch.Worker, records []provider.Record) (failed []string) {
 	failed = w.HandleRecords(ctx, records)
 	done := slices.DeleteFunc(slices.Clone(records), func(r provider.Record) bool {
@@ -222,7 +222,7 @@ func (f *floor) cancel(in provider.Instance, ids ...int64) {
 	}
 }
 
-// cause returns the cause with which an activity's context ended, and when the activity observed that.
+// cause returns the cause with which an activity's context ended, and the time at which the activity observed the end.
 func (f *floor) cause(id int64) (at time.Time, cause error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -412,7 +412,7 @@ func TestR12_readBeforeAStart_isSharedByABatchButNotWithPolls(t *testing.T) {
 	})
 }
 
-// The worker waits for a retry that is due soon. A read of the cancel record from before the wait is outdated then.
+// The worker waits for a retry that is due soon. A read of the cancel record from before the wait is then outdated.
 func TestRetry_cancelledWhileTheWorkerWaits_isNotRun(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -537,7 +537,7 @@ func TestActivity_exceedsTheGracePeriod_isAbandoned(t *testing.T) {
 			t.Errorf("got %d abandoned activities, want 1", w.AbandonedActivities())
 		}
 		made := len(f.made())
-		time.Sleep(3 * time.Hour) // the activity returns; the worker ignores that, and renews and polls nothing for it
+		time.Sleep(3 * time.Hour) // the activity returns, and the worker ignores its result and makes no calls for it
 		if ops := f.operations(made); len(ops) > 0 {
 			t.Errorf("got calls %v after the grace period, want none", ops)
 		}
@@ -546,7 +546,8 @@ func TestActivity_exceedsTheGracePeriod_isAbandoned(t *testing.T) {
 	})
 }
 
-// The worker also drops the result of an abandoned activity that returns while its batch still runs.
+// testAbandonedActivityReturns checks that the worker drops the result of an abandoned activity, even if the activity
+// returns while its batch still runs.
 func testAbandonedActivityReturns(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -832,7 +833,7 @@ func TestLease_workerDies_recordIsRedeliveredWhenItExpires(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: time.Hour})
-		ctx, die := context.WithCancel(context.WithValue(ctx, mortalKey{}, &mortal{at: 25}))
+		ctx, die := context.WithCancel(context.WithValue(ctx, crashingProcessKey{}, &crashingProcess{at: 25}))
 		defer die()
 		f.interfere(dying)
 		over := f.handled(ctx, f.worker(nil))

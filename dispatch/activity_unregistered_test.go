@@ -21,8 +21,8 @@ func (h *hub) pending(id string) client.PendingItem {
 	return p.Items[0]
 }
 
-// A worker of an earlier build receives an activity that only a new build knows. The pending item shows this until a
-// worker of the new build starts the activity.
+// A worker of an earlier build receives an activity that only a new build registers. The pending item shows this until
+// a worker of the new build starts the activity.
 func TestPending_unregisteredActivity_showsBuild(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

@@ -93,7 +93,7 @@ func TestR32_activityBecomesPendingWhileItsWorkerStops_keepsItsTimeLimits(t *tes
 }
 
 // A worker stops while the code of an awaited activity still runs. The worker reports no end. The retry policy applies,
-// and the compensation learns that the code may still run.
+// and the outcome shows the compensation that the code may still run.
 func TestR32_workerStopsWhileCodeRuns_nextDeliveryReportsAbandoned(t *testing.T) {
 	t.Parallel()
 	for _, retried := range []bool{false, true} {
@@ -132,7 +132,7 @@ func TestR32_workerStopsWhileCodeRuns_nextDeliveryReportsAbandoned(t *testing.T)
 	}
 }
 
-// A worker dies while it runs an awaited activity. The failure reports the lost worker.
+// A worker crashes while it runs an awaited activity. The failure reports the lost worker.
 func TestR32_workerOfAwaitedActivityDies_outcomeIsWorkerLost(t *testing.T) {
 	t.Parallel()
 	d, die := &debits{}, func(simaws.Call) (bool, bool) { return false, false }
@@ -233,8 +233,8 @@ func TestR32_pendingStateCannotBeWritten_sweeperDoesNotFailTheActivity(t *testin
 	d.check(t, "handed over", 1)
 }
 
-// A renewal of the run lease that arrives late does not remove the stored outcome. The worker dies before it sends the
-// outcome.
+// A renewal of the run lease that arrives late does not remove the stored outcome. The worker crashes before it sends
+// the outcome.
 func TestR32_runLeaseIsRenewedLate_storedOutcomeRemains(t *testing.T) {
 	t.Parallel()
 	for _, wait := range []bool{false, true} {
@@ -277,8 +277,8 @@ func TestR32_runLeaseIsRenewedLate_storedOutcomeRemains(t *testing.T) {
 	}
 }
 
-// A process dies, or a call fails or its response is lost, at any call. No attempt starts twice, and the retry policy
-// leads to the same end. The orchestration waits for the end of the activity.
+// At any call, the process crashes, the call fails, or its response is lost. No attempt starts twice, and the result is
+// the same because of the retry policy. The orchestration waits for the end of the activity.
 func TestR32_faultAtAnyCall_startsNoAttemptTwice(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, *atomic.Int64){

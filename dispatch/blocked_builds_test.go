@@ -30,7 +30,7 @@ func countingRuns(
 	return r
 }
 
-// awaits returns an orchestration that waits for events with the numbers from 0 on, in order.
+// awaits returns an orchestration that waits for a number of events, in order.
 func awaits(events int, name string) func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 	return func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		for i := range events {
@@ -85,8 +85,8 @@ func slow(d time.Duration) simaws.Interceptor {
 	}
 }
 
-// Messages to a blocked instance are parked as fast as batches can be written. The session neither runs the code nor
-// reads the history again. After a fix, all events arrive once and in order.
+// Messages to a blocked instance are parked as fast as batches can be written. The session does not run the code or
+// read the history again. After a fix, all events arrive once and in order.
 func TestBlocked_manyEvents_areParkedWithoutTheCode(t *testing.T) {
 	t.Parallel()
 	const events = 1500
@@ -266,7 +266,7 @@ func TestFailOnNondeterminism_rollout_releasesTheMessageTwice(t *testing.T) {
 
 // 1. In a rollout, a message is received twice without any result, for example because calls are throttled.
 // 2. An environment of the old build receives the message. Its code differs from the decisions of the new build.
-// 3. The number of deliveries proves nothing, so the session blocks the instance instead of failing it.
+// 3. The number of deliveries does not prove a fault, so the session blocks the instance instead of failing it.
 // 4. The old build only parks later messages, and the instance continues in the new build.
 func TestR18_failOnNondeterminismInOldBuild_blocksInsteadOfFailing(t *testing.T) {
 	t.Parallel()
@@ -381,7 +381,7 @@ func (h *hub) wantQuiet(ctx context.Context, o *dispatch.Orchestrator, after str
 	}
 }
 
-// A wake in the build that blocked the instance neither runs the code nor writes anything.
+// A wake in the build that blocked the instance does not run the code or write anything.
 func TestBlocked_wakeInTheSameBuild_runsAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	var count atomic.Int64

@@ -22,15 +22,15 @@ import (
 //
 //   - The canary reports at its cold start, blocks instances, and is rolled back. No environment of the old build
 //     starts cold afterwards, so the sweeper must not regard the canary as the deployed build forever.
-//   - An environment of the old build starts cold after the canary, blocks an orchestration that only the canary knows,
-//     and the canary becomes the deployed build.
-//   - Both builds remain and report in turn. If each report counted as a deployment, each sweep would wake each blocked
-//     instance. That costs a message, a turn, and possibly a segment each time.
+//   - An environment of the old build starts cold after the canary. It blocks an orchestration that only the canary
+//     registers, and the canary becomes the deployed build.
+//   - Both builds remain and report alternately. If each report counted as a deployment, each sweep would wake each
+//     blocked instance. That costs a message, a turn, and possibly a segment each time.
 //   - The last reporting build changes within a round of the sweeper. Instances that the other build blocks again are
 //     behind the position of the round, and must not be woken at each change.
 //   - A round that starts again at each change would never reach the end of the index.
-//   - Many environments are asked to report at once, or a request is delivered twice. A report writes an item that all
-//     environments share.
+//   - Many environments receive a request to report at the same time, or a request is delivered twice. A report writes
+//     an item that all environments share.
 
 // blockIn lets o process the messages of an instance until the instance is blocked.
 func (h *hub) blockIn(o *dispatch.Orchestrator, in provider.Instance) {
@@ -83,8 +83,8 @@ func TestCanary_deployed_instanceBlockedByTheOldBuildContinues(t *testing.T) {
 	})
 }
 
-// The canary has run beside the old build for long, and both have reported. An instance that the canary blocked
-// continues within an hour.
+// The canary has run in parallel with the old build for a long time, and both have reported. An instance that the
+// canary blocked continues within an hour.
 func TestCanary_longRunning_blockedInstanceContinuesWithinAnHour(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
@@ -228,7 +228,7 @@ func TestBuild_reportFails_isRepeatedOnRequest(t *testing.T) {
 		if err := o.ReportBuild(ctx); err == nil {
 			t.Fatal("the report at the start succeeded")
 		}
-		for range 2 { // the first request fails to report, too; that fails no message
+		for range 2 { // the report of the first request also fails, but no message fails
 			h.send(provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID})
 			if failed := h.give(o); len(failed) > 0 {
 				t.Errorf("got %d failed messages, want none", len(failed))
@@ -266,7 +266,7 @@ func TestBlocked_poisonInTwoBuilds_runsOncePerChangeOfBuild(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 60 {
-				// The time ends between two deliveries, which are 90 s apart. A delivery that is cut off would not
+				// The time ends between two deliveries, which are 90 s apart, because an interrupted delivery would not
 				// crash.
 				h.serveFor(121 * time.Second)
 				if _, err := h.Timekeeper.Sweep(ctx); err != nil {
@@ -281,8 +281,8 @@ func TestBlocked_poisonInTwoBuilds_runsOncePerChangeOfBuild(t *testing.T) {
 	})
 }
 
-// Two builds report in turn for hours, and no other instance is blocked. A new round of the sweeper does not start for
-// a build that was the last to report within the hour, even if sweeps find no instance to wake.
+// Two builds report alternately for hours, and no other instance is blocked. If a build was the last to report within
+// the hour, the sweeper starts no new round for it, even if sweeps find no instance to wake.
 func TestCanary_buildsReportInTurn_noNewRoundStarts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

@@ -19,7 +19,7 @@ import (
 )
 
 // An alarm rolls back a canary if its build is the first to block an instance. The log line of a second build that
-// blocks the instance says newlyBlocked=false.
+// blocks the instance contains newlyBlocked=false.
 func TestBlockedLog_firstBuildToBlock_isMarked(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {

@@ -125,8 +125,8 @@ func TestR18_nondeterministicCode_blocksUntilItIsFixed(t *testing.T) {
 	})
 }
 
-// Parked messages belong to the instance. If the first of them leads to continue-as-new, the next executions receive
-// the others.
+// Parked messages belong to the instance. If the first message causes continue-as-new, the next executions receive the
+// others.
 func TestR18_parkedInputsAndContinueAsNew_nextExecutionReceivesThem(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -204,8 +204,8 @@ func TestR18_unregisteredName_waitsForItsBuild(t *testing.T) {
 	})
 }
 
-// During a rollout, an environment of the old build parks messages of an orchestration that only the new build knows.
-// The new build reported before. The sweeper still wakes the instance.
+// During a rollout, an environment of the old build parks messages of an orchestration that only the new build
+// registers. The new build reported before. The sweeper still wakes the instance.
 func TestR18_oldEnvironmentParks_sweeperWakesTheInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: versions("1")}, func(ctx context.Context, h *hub) {

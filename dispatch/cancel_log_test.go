@@ -99,7 +99,7 @@ func TestCancelLog_activityNeverStarted_hasOneLine(t *testing.T) {
 	})
 }
 
-// A panic in the grace period is a warning. The log may be the only place that reports it.
+// A panic in the grace period is a warning, because only the log may report it.
 func TestCancelLog_panicInTheGracePeriod_isAWarning(t *testing.T) {
 	t.Parallel()
 	for _, omit := range []bool{false, true} {

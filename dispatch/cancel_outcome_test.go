@@ -15,14 +15,14 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// These tests check the reported end of a cancelled activity with WaitForCancellation: never_began if no code has run,
-// returned if no code runs any more.
+// These tests check the reported end of a cancelled activity with WaitForCancellation. It is never_began if no code has
+// run, and returned if all code has returned.
 
 // limited returns an orchestration that waits for an activity with a timeout of three seconds per attempt, and returns
 // the end of the activity.
 func (s *sagas) limited() *perdure.Registry {
 	r := s.registry()
-	perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
+	perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, d spec) (string, error) {
 		opts := []perdure.ActivityCallOption{
 			perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3 * time.Second),
 		}
@@ -71,13 +71,13 @@ func (s *sagas) wantCancelOutcome(in provider.Instance, want client.CancelOutcom
 func TestCancelOutcome_nextAttemptCannotBeSent_isNotNeverBegan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		job  deed
+		job  spec
 		ends string
 		why  client.CancelOutcome
 	}{
-		"failed attempt": {deed{FailsUntil: 100, Every: time.Hour}, `"requested, returned"`, client.OutcomeStopped},
+		"failed attempt": {spec{FailsUntil: 100, Every: time.Hour}, `"requested, returned"`, client.OutcomeStopped},
 		"abandoned attempt": {
-			deed{Job: ignoresCancel, Every: time.Hour}, `"requested, given_up"`, client.OutcomeAbandoned,
+			spec{Job: ignoresCancel, Every: time.Hour}, `"requested, given_up"`, client.OutcomeAbandoned,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestCancelOutcome_queueIsRemoved_isNotNeverBegan(t *testing.T) {
 	s := &sagas{}
 	inBubble(t, simhub.Options{Registry: s.listening(false)}, func(ctx context.Context, h *hub) {
 		s.hub = h
-		in := h.startAs("a", "listens", deed{Job: ignoresCancel})
+		in := h.startAs("a", "listens", spec{Job: ignoresCancel})
 		undeleted := func() {
 			records := h.receive(h.Provider.Config().InboxURL)
 			if failed := h.Orchestrators[0].HandleRecords(ctx, records); len(failed) > 0 {
@@ -149,7 +149,7 @@ func TestCancelOutcome_attemptIsDeliveredTooLate_isGivenUp(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: s.limited()}, func(ctx context.Context, h *hub) {
 		s.hub = h
 		const closes = 5 * time.Minute
-		in := h.startAs("a", "limited", deed{Job: ignoresCancel, Every: time.Minute, Close: closes})
+		in := h.startAs("a", "limited", spec{Job: ignoresCancel, Every: time.Minute, Close: closes})
 		h.turn(0)
 		s.worker().HandleRecords(ctx, h.receive("sim://default"))
 		h.turn(0)
@@ -177,13 +177,13 @@ func TestCancelOutcome_nextAttemptReturns_isGivenUp(t *testing.T) {
 			t.Parallel()
 			s := &sagas{}
 			r := s.limited()
-			perdure.AddActivity(r, "do-or", func(ctx context.Context, d deed) (string, error) {
+			perdure.AddActivity(r, "do-or", func(ctx context.Context, d spec) (string, error) {
 				if perdure.ActivityInfoFrom(ctx).Attempt > 1 {
 					d.Job = later
 				}
 				return s.do(ctx, d)
 			})
-			perdure.AddOrchestration(r, "twice", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
+			perdure.AddOrchestration(r, "twice", func(ctx *perdure.OrchestrationContext, d spec) (string, error) {
 				retry := perdure.RetryPolicy{InitialInterval: time.Minute, BackoffCoefficient: 1}
 				_, err := perdure.CallActivityByName[string](ctx, "do-or", d, perdure.WaitForCancellation(),
 					perdure.WithStartToCloseTimeout(3*time.Second), perdure.WithRetry(retry)).Await(ctx)
@@ -191,7 +191,7 @@ func TestCancelOutcome_nextAttemptReturns_isGivenUp(t *testing.T) {
 			})
 			inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 				s.hub = h
-				in := h.startAs("a", "twice", deed{Job: ignoresCancel})
+				in := h.startAs("a", "twice", spec{Job: ignoresCancel})
 				h.turn(0)
 				w := must(dispatch.NewWorker(r, h.Provider,
 					&dispatch.WorkerOptions{Logger: slog.New(slog.DiscardHandler)}))

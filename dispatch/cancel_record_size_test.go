@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// babble returns text that does not compress. Each seed has other text.
+// babble returns text that does not compress. Each seed has a different text.
 func babble(seed uint64, n int) string {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	b := make([]byte, n*3/4)
@@ -52,7 +52,7 @@ func cancelsMany(turns, each, bytes int) *perdure.Registry {
 	return r
 }
 
-// A message of a cancellation that has several megabytes is cut, in history and in messages of other clients.
+// A cancellation message of several megabytes is truncated, in history and in messages of other clients.
 func TestCancelRecord_oversizedMessage_isCut(t *testing.T) {
 	t.Parallel()
 	o := simhub.Options{Registry: cancelsMany(1, 1, 6<<20), ResendAfterDeliveries: -1}

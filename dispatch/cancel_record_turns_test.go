@@ -68,8 +68,8 @@ func (f *floor) race(in provider.Instance, n, environment int) {
 	}
 }
 
-// The 3,000th race costs as many write units as the first, and so does each other race, except that one in 64 writes a
-// block. A poll and the read before a start cost one read unit, independent of the number of decisions.
+// Each of 3,000 races costs the same number of write units, except that one race in 64 also writes a block. A poll and
+// the read before a start cost one read unit, independent of the number of decisions.
 func TestCancelRecord_3000thRace_costsAsManyWriteUnitsAsTheFirst(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -223,7 +223,7 @@ func TestCancelRecord_pollBeforeAStart_isReadAgain(t *testing.T) {
 			t.Fatalf("got %d records, want 3", len(records))
 		}
 		slow := make(chan struct{})
-		var reads atomic.Int64 // the second is the read before the start of the last activity
+		var reads atomic.Int64 // the second read is before the start of the last activity
 		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()
 			if readsCancels(c) && reads.Add(1) == 2 {
@@ -242,7 +242,7 @@ func TestCancelRecord_pollBeforeAStart_isReadAgain(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		f.cancel(in, 3, 4)
 		time.Sleep(5 * time.Minute)
-		f.wantCause(3, perdure.ReasonSelectLoser) // a poll has read the decision; later polls start after it
+		f.wantCause(3, perdure.ReasonSelectLoser) // a poll has read the decision, and later polls start after it
 		close(slow)
 		at := time.Now()
 		<-second

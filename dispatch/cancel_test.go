@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// cancelMessage returns a cancel as the parent of startMessage sends it.
+// cancelMessage returns the message with which the parent of startMessage cancels its child.
 func cancelMessage(id, startID string) provider.Message {
 	return provider.Message{
 		Kind: provider.MessageCancel, InstanceID: id, StartID: startID, Reason: "parent_cancelled",
@@ -26,8 +26,8 @@ func cancelMessage(id, startID string) provider.Message {
 	}
 }
 
-// drainInbox receives and deletes the inbox messages, and returns their kinds. They are for a parent that does not
-// exist.
+// drainInbox receives and deletes the inbox messages, and returns their kinds. The messages are for a parent that does
+// not exist.
 func (h *hub) drainInbox() (kinds []string) {
 	h.t.Helper()
 	items, _ := h.Provider.DecodeOrchestrationItems(h.receive(h.Provider.Config().InboxURL))
@@ -341,7 +341,7 @@ func TestTimer_firesAfterItsCancel_isDropped(t *testing.T) {
 	})
 }
 
-// The process dies after the commit that cancels a timer, and before it deletes the schedule. The redispatch deletes
+// The process crashes after the commit that cancels a timer, and before it deletes the schedule. The redispatch deletes
 // it.
 func TestR15_crashBeforeTheScheduleIsDeleted_redispatchDeletesIt(t *testing.T) {
 	t.Parallel()
@@ -361,7 +361,7 @@ func TestR15_crashBeforeTheScheduleIsDeleted_redispatchDeletesIt(t *testing.T) {
 }
 
 // Parents cancel children of one ID that never started. The tombstone of the ID does not grow without limit, and each
-// parent receives a response. The first starts remain refused.
+// parent receives a response. The first starts remain rejected.
 func TestR16_tenThousandCancelsOfOneID_fitItsTombstone(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

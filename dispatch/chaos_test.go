@@ -16,10 +16,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// For a minute, all faults occur at once: processes die at a tenth of their calls, calls take up to five seconds,
-// messages are redelivered after two seconds, reads are stale, and work items arrive twice and out of order. Three
-// environments hold warm instances. Then no more faults occur. Every instance ends as without faults, unless one of its
-// messages became poison.
+// For a minute, all faults occur at the same time. Processes crash at a tenth of their calls, calls take up to five
+// seconds, and messages are redelivered after two seconds. Reads are stale, and work items arrive twice and out of
+// order. Three environments hold warm instances. After the minute, no more faults occur. Every instance ends as without
+// faults, unless one of its messages became poison.
 func TestChaos_allFaultsForAMinute_instancesEnd(t *testing.T) {
 	t.Parallel()
 	for seed := range shortrun.Few[uint64](64, 320) {

@@ -20,7 +20,7 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// startMessage returns a start of "chain" as a parent sends it.
+// startMessage returns the message with which a parent starts "chain".
 func startMessage(h *hub, id, startID string) provider.Message {
 	return provider.Message{
 		Kind: provider.MessageStart, InstanceID: id, Name: "chain", Input: encoded(h.t, 1), StartID: startID,
@@ -47,7 +47,7 @@ func (h *hub) send(ms ...provider.Message) {
 	}
 }
 
-// A start by message costs two writes, and the first turn one. Nothing is read.
+// A start by message costs two writes, the first turn costs one, and neither reads anything.
 func TestCost_startByMessage_readsNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -64,7 +64,7 @@ func TestCost_startByMessage_readsNothing(t *testing.T) {
 	})
 }
 
-// 1. A function writes the start of a child and dies before the first turn.
+// 1. A function writes the start of a child and crashes before the first turn.
 // 2. SQS redelivers the start. The session finds its own instance and runs the first turn.
 func TestR10_crashAfterTheStart_redeliveryRunsTheFirstTurn(t *testing.T) {
 	t.Parallel()
@@ -90,8 +90,8 @@ func TestR10_crashAfterTheStart_redeliveryRunsTheFirstTurn(t *testing.T) {
 	})
 }
 
-// A start is sent again after the queue's deduplication interval, first to a running instance, then to an ended one. It
-// starts no second instance.
+// A start is resent after the queue's deduplication interval, to a running instance and to an ended instance. It starts
+// no second instance.
 func TestR10_startIsRepeated_startsNoSecondInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -141,8 +141,8 @@ func TestR10_startOfAPastLifeComesAgain_parentIsToldThatItsOutcomeIsLost(t *test
 	})
 }
 
-// The ID of a child is in use. The session records the refused start before it responds to the parent. Otherwise a
-// frozen function could start a child that the parent has given up.
+// The ID of a child is in use. The session records the rejected start before it responds to the parent. Otherwise, a
+// frozen function could start a child that the parent does not wait for.
 func TestR10_startIsRefused_isRecordedBeforeTheResponse(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -210,7 +210,7 @@ func TestStart_batchIsRedelivered_earlierMessagesAreDropped(t *testing.T) {
 		h.send(startMessage(h, "c", "s1"))
 		batch := h.receive(h.Provider.Config().InboxURL)
 		for i := range batch {
-			batch[i].ReceiveCount = 2 // the function died before any effect
+			batch[i].ReceiveCount = 2 // the function crashed before any effect
 		}
 		if failed := h.Orchestrators[0].HandleRecords(ctx, batch); len(failed) > 0 || len(h.workItems()) != 1 {
 			t.Error("the child did not start")
@@ -350,8 +350,8 @@ func TestR11ADelayedStart_messagesArriveEarly_areKept(t *testing.T) {
 	})
 }
 
-// The clock of the function that runs the turn is behind the clock of the function that fired the timer. The turn
-// trusts the timer. Otherwise it would drop the only message that starts the instance.
+// The clock of the function that runs the turn is behind the clock of the function that fired the timer. The turn uses
+// the time of the timer. Otherwise, it would drop the only message that starts the instance.
 func TestR11ADelayedStart_clockIsBehind_timerCounts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -367,8 +367,8 @@ func TestR11ADelayedStart_clockIsBehind_timerCounts(t *testing.T) {
 	})
 }
 
-// A client sends the timer of a delayed start before it writes the start. If the client dies in between, no start lacks
-// its timer.
+// A client sends the timer of a delayed start before it writes the start. If the client crashes in between, no start
+// lacks its timer.
 func TestR11ADelayedStart_clientWritesIt_sendsTheTimerFirst(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -395,7 +395,7 @@ func TestDelayedStart_terminated_ends(t *testing.T) {
 	})
 }
 
-// In a rollout, an old environment receives a message of a kind that only new environments know. It releases the
+// In a rollout, an old environment receives a message of a kind that only new environments support. It releases the
 // message several times before the message becomes a dead letter.
 func TestMessage_unknownKind_isReleasedForANewerBuild(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// acknowledge deletes the records that did not fail, as the event source mapping does.
+// acknowledge deletes the records that did not fail, like the event source mapping.
 func (h *hub) acknowledge(batch []provider.Record, failed []string) {
 	h.t.Helper()
 	for _, r := range batch {
@@ -28,7 +28,7 @@ func (h *hub) acknowledge(batch []provider.Record, failed []string) {
 }
 
 // conflictWith lets environment 1 process a batch. Just before environment 1 commits segment 2, environment 0 processes
-// the same batch and commits first. Environment 0 dies at the first send of work items for which dies returns true.
+// the same batch and commits first. Environment 0 crashes at the first send of work items for which dies returns true.
 func (h *hub) conflictWith(ctx context.Context, batch []provider.Record, dies func(*sqs.SendMessageBatchInput) bool) {
 	h.t.Helper()
 	zombie, done := false, false
@@ -50,14 +50,14 @@ func (h *hub) conflictWith(ctx context.Context, batch []provider.Record, dies fu
 }
 
 // 1. Two sessions have the messages [m1, m2]. An earlier turn consumed m1. The first session redispatches for m1.
-// 2. The second session commits the turn of m2 and dies before it sends the outputs.
-// 3. The commit of the first session conflicts. Now m2 counts as a redelivery too.
+// 2. The second session commits the turn of m2 and crashes before it sends the outputs.
+// 3. The commit of the first session conflicts. Now m2 also counts as a redelivery.
 // 4. The first session redispatches again, which sends the outputs of the turn of m2.
 func TestR4_commitConflicts_redispatchesAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 2)
-		h.Orchestrators[0].HandleRecords(ctx, h.receive("sim://inbox.fifo")) // dies before it deletes the records
+		h.Orchestrators[0].HandleRecords(ctx, h.receive("sim://inbox.fifo")) // crashes before it deletes the records
 		h.workItems()
 		h.complete(in, 1, 3)
 		time.Sleep(2 * time.Minute)
@@ -72,8 +72,8 @@ func TestR4_commitConflicts_redispatchesAgain(t *testing.T) {
 }
 
 //  1. SQS rejects an output of a session.
-//  2. Before the session records that, another session with the same wake records it, decides more, commits, and dies
-//     before it sends.
+//  2. Before the session records that, another session with the same wake records it, decides more, commits, and
+//     crashes before it sends.
 //  3. The commit of the first session conflicts. Its list of rejected outputs no longer applies, so it redispatches.
 func TestR9ARefusedOutput_anotherSessionRecordsIt_isRedispatched(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestR25_outcomesExceedACommit_areParkedInParts(t *testing.T) {
 	})
 }
 
-// static returns text that does not compress. Each seed has other text.
+// static returns text that does not compress. Each seed has a different text.
 func static(seed int64, n int) string {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 	b, x := make([]byte, n), uint64(seed)*0x9E3779B97F4A7C15+1

@@ -50,7 +50,7 @@ func TestR7_responseToCommitIsLost_commitSucceeds(t *testing.T) {
 				reads++
 			}
 		}
-		if len(failed) > 0 || lost != 1 || reads != 2 { // of the builds at the start, and of the history
+		if len(failed) > 0 || lost != 1 || reads != 2 { // the builds at the start, and the history
 			t.Errorf("got failed records %v, %d lost responses, %d reads: %v", failed, lost, reads, h.operations(0))
 		}
 		if n := len(h.workItems()); n != 1 {
@@ -60,7 +60,7 @@ func TestR7_responseToCommitIsLost_commitSucceeds(t *testing.T) {
 	})
 }
 
-// A PutItem can conflict with a transaction or be throttled. Neither means that another process has committed.
+// A PutItem can conflict with a transaction or be throttled. Neither error means that another process has committed.
 func TestR7_transactionConflict_requestIsRepeated(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{
@@ -200,8 +200,8 @@ func TestR9_outputIsRejectedPermanently_failureIsRecorded(t *testing.T) {
 	})
 }
 
-// SQS rejects an output, and the process dies before it records the failure. The trigger is not acknowledged before, so
-// a redelivery records the failure.
+// SQS rejects an output, and the process crashes before it records the failure. The trigger is not acknowledged before,
+// so a redelivery records the failure.
 func TestR9_crashBeforeARejectionIsRecorded_redeliveryRecordsIt(t *testing.T) {
 	t.Parallel()
 	crash, crashed := crashOnce(false, func(c simaws.Call) bool { return isCommit(c, "h#0000000002") })
@@ -231,8 +231,8 @@ func TestR9_failureIsNotRecorded_triggerIsNotAcknowledged(t *testing.T) {
 	})
 }
 
-// If the status Completed were written first and the process died, another start could use the ID, and the remaining
-// outputs would be lost. So dispatch writes the status of an end last.
+// If the status Completed were written first and the process crashed, another start could use the ID, and the remaining
+// outputs would be lost. Dispatch therefore writes the status of an end last.
 func TestR9_instanceEnds_statusIsWrittenLast(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -263,7 +263,7 @@ func TestR9_instanceEnds_statusIsWrittenLast(t *testing.T) {
 
 // 1. A session commits a turn and hangs before it writes the custom status.
 // 2. The next turn writes its custom status.
-// 3. The first session continues. Its status is of an earlier segment and is not written.
+// 3. The first session continues. Its status belongs to an earlier segment and is not written.
 func TestR7_statusOfAnEarlierSegmentIsLate_isNotWritten(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {

@@ -58,7 +58,7 @@ func TestR3_continueAsNew_nextExecutionRunsInTheSameInvocation(t *testing.T) {
 	})
 }
 
-// The function dies after the transaction of continue-as-new, and before the first turn of the next execution. The
+// The function crashes after the transaction of continue-as-new, and before the first turn of the next execution. The
 // messages are not acknowledged, so a redelivery runs that turn.
 func TestR3_crashBeforeTheNextExecution_nothingIsAcknowledged(t *testing.T) {
 	t.Parallel()
@@ -255,7 +255,7 @@ func TestContinueAsNew_endless_canBeTerminated(t *testing.T) {
 }
 
 // After 100 executions another invocation continues an orchestration, because of messages that wait or because of a
-// wake. All turns are committed, so an interceptor sees no error.
+// wake. All turns are committed, so an interceptor receives no error.
 func TestContinueAsNew_invocationLimit_interceptorSeesNoError(t *testing.T) {
 	t.Parallel()
 	for waiting, redelivered := range map[int]bool{0: false, 3: true} {

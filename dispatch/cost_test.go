@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// A warm turn reads nothing. A plain turn is one write; only the first and the last turn also update the instance.
+// A warm turn reads nothing. Each turn makes one write. The first and the last turn also update the instance.
 func TestCost_chainOfTen(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -85,7 +85,7 @@ func TestCost_fanOutOfFive(t *testing.T) {
 	})
 }
 
-// The turn that cancels 2,000 activities makes the same calls as one that cancels two: one transaction of two items.
+// The turn that cancels 2,000 activities makes the same calls as a turn that cancels two: one transaction of two items.
 func TestCost_cancelOf2000Activities_equalsCancelOfTwo(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

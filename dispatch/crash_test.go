@@ -85,7 +85,7 @@ func scenarios() []scenario {
 // different calls.
 const crashStep = 5
 
-// 1. The process of a function dies before or after its n-th AWS call, for every n.
+// 1. The process of a function crashes before or after its n-th AWS call, for every n.
 // 2. The instance ends as without a crash, its history is valid, and the queues are empty.
 // Cold reads use and write rollups.
 func TestCrash_atAnyCall_changesNothing(t *testing.T) {

@@ -20,9 +20,9 @@ import (
 )
 
 // These tests recover dead letters. Interleavings:
-//   - The sweeper sends a message again within five minutes, while SQS still deduplicates it.
-//   - The sweeper dies after it has sent the message, and sends it again.
-//   - The message becomes a dead letter again and again.
+//   - The sweeper resends a message within five minutes, while SQS still deduplicates it.
+//   - The sweeper crashes after it has resent the message, and resends it again.
+//   - The message becomes a dead letter repeatedly.
 //   - A turn had consumed the message, but its outputs could never be sent. The sequence number of the recovered
 //     message is above the watermark.
 //   - Another message arrives first, and its turn continues as new.
@@ -79,7 +79,7 @@ func TestR13_recoveredDeadLetter_isNotDeduplicated(t *testing.T) {
 					}
 					_ = h.Provider.AbandonRecords(ctx, provider.QueueInbox, 0, records...)
 					time.Sleep(time.Minute)
-					h.recoverDeadLetters(ctx) // the copy in the dead-letter queue is left alone
+					h.recoverDeadLetters(ctx) // the sweeper ignores the copy in the dead-letter queue
 				}
 			})
 		})
@@ -96,7 +96,7 @@ func TestR13_eventRecoveredTwice_arrivesOnce(t *testing.T) {
 		for range 2 {
 			h.exhaust(ctx, provider.QueueInbox, "sim://inbox.fifo")
 			sent := 0
-			// the sweeper dies after it has sent the message
+			// the sweeper crashes after it has sent the message
 			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == "sim://inbox.fifo" {
 					if sent++; sent == 1 {
@@ -170,7 +170,8 @@ func TestR13_recoveredDeadLetter_redispatchesItsTurn(t *testing.T) {
 	}
 }
 
-// The same holds for a start message whose instance exists, and for an execution that has since continued as new.
+// The recovery also redispatches the outputs for a start message whose instance exists, and for an execution that has
+// since continued as new.
 func TestR13_recoveredStart_redispatchesItsTurn(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]provider.Message{
@@ -343,8 +344,7 @@ func starts() *perdure.Registry {
 	return r
 }
 
-// A process that is stopped again and again, like polling processes by deployments, does not use up the deliveries of a
-// record.
+// A process that is stopped repeatedly, for example by deployments, does not use up the deliveries of a record.
 func TestPoll_processStoppedRepeatedly_usesUpNoDeliveries(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

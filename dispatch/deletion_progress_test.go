@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// longPurge is a purge that takes long: fill creates many items, and each call of the operation deletes a page in
-// takes.
+// longPurge is a purge that takes a long time. fill creates many items, and each call of the operation deletes a page
+// in the duration takes.
 type longPurge struct {
 	fill    func(ctx context.Context, h *hub, in provider.Instance)
 	service string
@@ -77,7 +77,8 @@ func longPurges() map[string]longPurge {
 func encodedText(bytes int) []byte { return []byte(`"` + static(1, bytes) + `"`) }
 
 // A purge of five minutes stores its progress regularly, so the sweeper does not regard it as abandoned, and no alarm
-// is raised. If the purge dies, its last progress is recent, and the sweeper completes it two minutes later.
+// is raised. If the process of the purge crashes, its last progress is recent, and the sweeper completes it two minutes
+// later.
 func TestR17_longPurge_storesItsProgress(t *testing.T) {
 	t.Parallel()
 	for of, long := range longPurges() {
@@ -91,7 +92,8 @@ func TestR17_longPurge_storesItsProgress(t *testing.T) {
 	}
 }
 
-// runLongPurge runs a long purge. If dies is true, the purge dies after three minutes and the sweeper completes it.
+// runLongPurge runs a long purge. If dies is true, the process of the purge crashes after three minutes and the sweeper
+// completes the deletion.
 func (h *hub) runLongPurge(ctx context.Context, long longPurge, dies bool) {
 	h.t.Helper()
 	in := h.start("changes", changing{Events: 1})

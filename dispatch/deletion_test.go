@@ -4,12 +4,13 @@ package dispatch_test
 //
 //   - A frozen process commits a turn on an earlier head after the deletion. The deletion's end, and later its stub,
 //     takes the position of that turn.
-//   - A turn commits before the deletion's end. The deletion then cancels what that turn scheduled too.
-//   - The turn before the end dies or is slow before it sends its outputs. Its work items arrive after the end, and
-//     starts of its children after their cancels. The deletion sends outputs that outlive the instance.
-//   - The deletion dies: before the parent is notified, with half of the history erased, or before the ID is free. The
-//     sweeper continues it.
-//   - The instance has ended, and the process that ended it died before it notified the parent.
+//   - A turn commits before the deletion's end. The deletion then also cancels the tasks of that turn.
+//   - The process of the turn before the end crashes or is slow before it sends its outputs. Its work items arrive
+//     after the end, and starts of its children arrive after their cancels. The deletion sends outputs that outlive the
+//     instance.
+//   - The process of the deletion crashes: before the parent is notified, with half of the history erased, or before
+//     the ID can be used. The sweeper continues it.
+//   - The instance has ended, and the process that ended it crashed before it notified the parent.
 //   - The process that ended the instance writes its status late. It must not overwrite the status Deleting.
 //   - Messages arrive for a partially erased instance that is still in a cache.
 //   - A start or a parent's cancel arrives during the deletion. Each has one response, and the instance does not start
@@ -151,7 +152,7 @@ func TestDeletion_activityIsQueued_neverRuns(t *testing.T) {
 }
 
 //  1. A deletion reads the history.
-//  2. A turn commits and dies before it sends its outputs.
+//  2. A turn commits and crashes before it sends its outputs.
 //  3. The deletion's transaction conflicts. The deletion reads again, cancels the activity and the child of the turn,
 //     and sends its detached start.
 func TestR17_turnCommitsDuringDeletion_deletionCancelsItsTasks(t *testing.T) {
@@ -234,7 +235,7 @@ func TestR17_messageForAWarmInstance_isDropped(t *testing.T) {
 	}
 }
 
-// failDeletion starts a deletion that dies at the first call for which when returns true.
+// failDeletion starts a deletion that crashes at the first call for which when returns true.
 func (h *hub) failDeletion(id string, when func(simaws.Call) bool) {
 	h.t.Helper()
 	var failed atomic.Bool
@@ -252,7 +253,7 @@ func (h *hub) failDeletion(id string, when func(simaws.Call) bool) {
 	}
 }
 
-// 1. A session commits the last turn of a child and dies before it notifies the parent.
+// 1. A session commits the last turn of a child and crashes before it notifies the parent.
 // 2. The child is deleted. The deletion sends the outcome to the parent.
 // 3. SQS redelivers the message.
 func TestR17_childEndedWithoutNotifying_deletionNotifiesTheParent(t *testing.T) {
@@ -284,7 +285,7 @@ func TestR17_childEndedWithoutNotifying_deletionNotifiesTheParent(t *testing.T) 
 }
 
 // SQS redelivers the start of an instance during its deletion. The parent receives at most the end that the deletion
-// has written, and never a refusal because the ID is in use.
+// has written. It never receives a rejection because the ID is in use.
 func TestR17_startIsRedeliveredDuringDeletion_parentReceivesNoRefusal(t *testing.T) {
 	t.Parallel()
 	for name, midway := range map[string]struct {
@@ -301,7 +302,7 @@ func TestR17_startIsRedeliveredDuringDeletion_parentReceivesNoRefusal(t *testing
 			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 				h.send(startMessage(h, "c", "s1"))
 				records := h.receive("sim://inbox.fifo")
-				h.Orchestrators[0].HandleRecords(ctx, records) // dies before it deletes the records
+				h.Orchestrators[0].HandleRecords(ctx, records) // crashes before it deletes the records
 				h.workItems()
 				h.failDeletion("c", midway.when)
 				h.drainInbox()
@@ -309,7 +310,7 @@ func TestR17_startIsRedeliveredDuringDeletion_parentReceivesNoRefusal(t *testing
 				if failed := h.turn(0); len(failed) > 0 {
 					t.Errorf("got failed messages %v, want none", failed)
 				}
-				h.wantParentMessages(midway.answers...) // never that the ID is in use
+				h.wantParentMessages(midway.answers...) // no response reports that the ID is in use
 				h.purge("c")
 				h.wantNone("c")
 			})
@@ -317,7 +318,7 @@ func TestR17_startIsRedeliveredDuringDeletion_parentReceivesNoRefusal(t *testing
 	}
 }
 
-// A parent cancels a child during the erasure of the child. It receives a response at once.
+// A parent cancels a child during the erasure of the child. The parent receives a response immediately.
 func TestR17_parentCancelsDuringTheDeletion_receivesAResponse(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -341,14 +342,14 @@ func TestR17_parentCancelsDuringTheDeletion_receivesAResponse(t *testing.T) {
 	})
 }
 
-// A session consumes an event and dies. The instance is purged and started again. The redelivered event is dropped.
+// A session consumes an event and crashes. The instance is purged and started again. The redelivered event is dropped.
 func TestR3_redeliveredEventOfEarlierIncarnation_isDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("sums", 0)
 		h.turn(0)
 		h.raise(in, "old", 100)
-		h.Orchestrators[0].HandleRecords(ctx, h.receive("sim://inbox.fifo")) // dies before it deletes the record
+		h.Orchestrators[0].HandleRecords(ctx, h.receive("sim://inbox.fifo")) // crashes before it deletes the record
 		h.purge(in.InstanceID)
 		next, err := h.Provider.StartOrchestration(ctx, provider.Start{
 			InstanceID: in.InstanceID, Name: "sums", Input: encoded(t, 0), StartID: "start-2",
@@ -543,7 +544,7 @@ func (h *hub) deleteDoomed(ctx context.Context, what string, del func(c *client.
 	h.checkDoomed(what, in, past)
 }
 
-// The process that deletes dies before or after its n-th AWS call, for every n. The sweeper completes the deletion.
+// The process that deletes crashes before or after its n-th AWS call, for every n. The sweeper completes the deletion.
 func TestR17_crashAtAnyCallOfADeletion_sweeperCompletesIt(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

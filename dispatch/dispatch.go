@@ -91,9 +91,9 @@ func (w *Worker) ReportStart(ctx context.Context) error { return w.activities.Re
 // batch if it did not fail, as an event source mapping of Lambda does. Failed records can be redelivered while others
 // of the batch are still running.
 //
-// Activities that are cancelled before they start are not run. The context of a running activity ends with a
-// *perdure.CancelledError as its cause when the activity is cancelled, its lock is lost, ctx is near its deadline, or
-// ctx ends. HandleRecords then waits for the activity for up to WorkerOptions.CancellationGracePeriod.
+// Activities that are cancelled before they start are not run. The context of a running activity ends when the activity
+// is cancelled, its lock is lost, ctx is near its deadline, or ctx ends. The cause is a *perdure.CancelledError.
+// HandleRecords then waits for the activity for up to WorkerOptions.CancellationGracePeriod.
 //
 // Activities with a crash marker run last, one after another. If no time is left for them, their records are released
 // to the queue (R13).
@@ -144,7 +144,7 @@ func (k *Renewer) HandleRecords(ctx context.Context, records []provider.Record) 
 }
 
 // Sweep runs the sweeper once and returns the number of instances that it woke. It wakes instances that were started
-// without a wake or were blocked in an earlier build, continues deletions and bulk jobs, applies retention, and
+// without a wake or were blocked in an earlier build. It continues deletions and bulk jobs, and applies retention. It
 // recovers records that queues moved to their dead-letter queues. Call it every few minutes. Concurrent calls are
 // allowed.
 //

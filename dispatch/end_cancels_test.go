@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// openTasksRegistry returns an orchestration with an open activity, timer and child. At the event "add" it schedules
-// more than a commit can hold.
+// openTasksRegistry returns an orchestration with an open activity, timer and child. When it receives the event "add",
+// it schedules more than a commit can hold.
 func openTasksRegistry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "fetch", func(context.Context, string) (string, error) { return "", nil })

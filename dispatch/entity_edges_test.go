@@ -56,8 +56,8 @@ func TestR31_busyEntityIsCancelled_endsAfterAcceptedOperations(t *testing.T) {
 	})
 }
 
-// A call that was sent after the purge of an entity starts a new entity, even if it arrives late and the ID has refused
-// a start in between.
+// A call that was sent after the purge of an entity starts a new entity. The call may arrive late, and the ID may have
+// refused a start in between.
 func TestR31_lateCallSentAfterAPurge_startsAnEntity(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

@@ -18,7 +18,8 @@ import (
 var operations = flag.Int("operations", 10_000,
 	"number of operations of TestR31_keyWithManyOperations_costStaysConstant")
 
-// callsManyOperations calls an operation of a key many times, 500 concurrently, and continues as new after each 1,000.
+// callsManyOperations calls an operation of a key many times, up to 500 concurrently. It continues as new after every
+// 1,000 calls.
 func callsManyOperations(ctx *perdure.OrchestrationContext, left int) (int, error) {
 	const atOnce, inAnExecution = 500, 1000
 	for done := 0; done < min(left, inAnExecution); done += atOnce {

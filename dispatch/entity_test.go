@@ -46,8 +46,8 @@ func registryWithSum(operations ...any) *perdure.Registry {
 	return r
 }
 
-// An operation that fails or panics does not change the state. After an operation deletes the state, the next starts
-// anew.
+// An operation that fails or panics does not change the state. After an operation deletes the state, the next operation
+// starts without state.
 func TestR31_operationFails_stateIsUnchanged(t *testing.T) {
 	t.Parallel()
 	failing := registryWithSum("add", 2, "add", -1, "add", 3, "add", 13, "nothing", 1, "add", "text")
@@ -117,7 +117,7 @@ func TestR31_concurrentFirstCallsAndCrashAtAnyCall_startOneEntity(t *testing.T) 
 	}
 }
 
-// Waiting operations of a key run in sequence, also across executions of the entity. No operation is lost, and no two
+// Waiting operations of a key run in sequence, even across executions of the entity. No operation is lost, and no two
 // run concurrently.
 func TestR31_operationsOfAKey_runInSequence(t *testing.T) {
 	t.Parallel()
@@ -155,8 +155,8 @@ func TestR31_operationsOfAKey_runInSequence(t *testing.T) {
 	})
 }
 
-// The inputs of operations count for the size of an execution, as their results and states do, because a query replays
-// all of them. Waiting operations move to the next execution, regardless of their size.
+// Inputs, results and states of operations count towards the size of an execution, because a query replays all of them.
+// Waiting operations move to the next execution, regardless of their size.
 func TestR31_largeOperationInputs_countForTheSizeOfAnExecution(t *testing.T) {
 	t.Parallel()
 	const operations, bytes = 50, 150_000
@@ -206,7 +206,7 @@ func TestR31_largeOperationInputs_countForTheSizeOfAnExecution(t *testing.T) {
 	}
 }
 
-// A call after a purge starts a new entity, also if the call arrives during the deletion.
+// A call after a purge starts a new entity, even if the call arrives during the deletion.
 func TestR31_callAfterAPurge_startsAnEntity(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: registryWithSum("add", 2)}, func(ctx context.Context, h *hub) {
@@ -311,7 +311,7 @@ func (h *hub) messagesTo(executionID string) (messages []provider.Message) {
 	return messages
 }
 
-// An update starts an instance of an orchestration that no build has yet. The instance and the update wait for that
+// An update starts an instance of an orchestration that is in no build yet. The instance and the update wait for that
 // build.
 func TestR31_updateStartsAnUnknownOrchestration_waitsForItsBuild(t *testing.T) {
 	t.Parallel()

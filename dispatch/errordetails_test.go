@@ -24,8 +24,8 @@ import (
 type refusal struct{ Card string }
 
 // registerRefusals registers activities and orchestrations that fail with a secret in the details. The input of
-// "refused" selects the way: an activity, an inline activity, a child, a token or an update. The channel receives the
-// completion tokens.
+// "refused" selects the source of the failure: an activity, an inline activity, a child, a token or an update. The
+// channel receives the completion tokens.
 func registerRefusals(r *perdure.Registry) (tokens chan string) {
 	tokens = make(chan string, 10)
 	refuse := func(ctx context.Context, way string) (string, error) {
@@ -73,7 +73,7 @@ func wantErrorDetails(t *testing.T, err error) {
 	}
 }
 
-// The caller receives the details on each way. The details are never stored, sent or logged as plain text.
+// The caller receives the details from each source. The details are never stored, sent or logged as plain text.
 func TestR28_errorDetails_areEncoded(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"activity", "inline", "child", "token", "update"} {
@@ -279,8 +279,8 @@ func (c *detailsCodec) Encode(ctx context.Context, p perdure.PayloadInfo, doc []
 	return c.turning.Encode(ctx, p, doc)
 }
 
-// Details of a worker in another language are accepted within the limit. Larger details are omitted, also of a cause,
-// and the failure arrives.
+// Details of a worker in another language are accepted within the limit. Larger details, including details of a cause,
+// are omitted, and the failure arrives.
 func TestErrorDetails_ofAnotherLanguage_haveTheSameLimit(t *testing.T) {
 	t.Parallel()
 	large := history.Payload(`"` + strings.Repeat("x", 100<<10) + `"`)
@@ -299,11 +299,11 @@ func TestErrorDetails_ofAnotherLanguage_haveTheSameLimit(t *testing.T) {
 		},
 		"reference to a history": {
 			history.Failure{Details: history.Payload(`{"ref":"history:x","sha256":"y","bytes":1}`)},
-			history.Failure{DetailsOmitted: "stored where no program can read them"},
+			history.Failure{DetailsOmitted: "stored outside the failure"},
 		},
 		"reference to an object": {
 			history.Failure{Details: history.Payload(`{"ref":"object:x/1/y/z","sha256":"y","bytes":1}`)},
-			history.Failure{DetailsOmitted: "stored where no program can read them"},
+			history.Failure{DetailsOmitted: "stored outside the failure"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

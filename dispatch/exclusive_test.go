@@ -246,7 +246,8 @@ func TestR29_activitiesOfAKey_runInSequence(t *testing.T) {
 	})
 }
 
-// If a record of a FIFO queue fails, all later records of its group in the batch fail too, so that their order remains.
+// If a record of a FIFO queue fails, all later records of its group in the batch also fail, so that their order is
+// preserved.
 func TestR29_recordFails_laterRecordsOfItsKeyFail(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
@@ -336,7 +337,7 @@ func TestR29_crashAtAnyCall_keyHasOneHolder(t *testing.T) {
 	}
 }
 
-//  1. A session sends an activity and dies. The activity runs.
+//  1. A session sends an activity and crashes. The activity runs.
 //  2. The redispatch sends the same attempt with the same deduplication ID, so SQS drops it. A copy could otherwise
 //     start before a turn receives the first outcome.
 func TestR29_redispatch_sendsNoCopy(t *testing.T) {
@@ -365,7 +366,7 @@ func TestR29_redispatch_sendsNoCopy(t *testing.T) {
 }
 
 // The record of an activity is lost, and the activity is sent again within the deduplication interval of five minutes.
-// Each way of sending has its own deduplication ID, so SQS does not drop the message.
+// Each kind of send has its own deduplication ID, so SQS does not drop the message.
 func TestR29_lostWorkItemIsSentAgain_isNotDeduplicated(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(ctx context.Context, h *hub, r provider.Record) error{
@@ -449,8 +450,8 @@ func redriven(ctx context.Context, h *hub, r provider.Record) error {
 	return h.Provider.RedriveDeadLetters(ctx, fifo, letters...)
 }
 
-// A worker that dies holds its key until its lease expires, not for the visibility timeout of the other records of its
-// batch.
+// A worker that crashes holds its key until its lease expires, not for the visibility timeout of the other records of
+// its batch.
 func TestR29_workerDies_keyIsFreeAfterItsLease(t *testing.T) {
 	t.Parallel()
 	for name, deaths := range map[string]struct {
@@ -581,14 +582,14 @@ func TestR29_poison_blocksOnlyItsKey(t *testing.T) {
 				settled = append(settled, e.Error.Type)
 			}
 		}
-		// the activity of the other key does not wait for the poison one, and the next one of its key does
+		// the activity of the other key does not wait for the poison activity, but the next activity of its key does
 		if want := []string{`"b1"`, "poison", `"a2"`}; !slices.Equal(settled, want) {
 			t.Errorf("activities ended in the order %q, want %q", settled, want)
 		}
 	})
 }
 
-// A suspect waits for the other records of its batch, but not for those of its key, which wait for the suspect.
+// A suspect waits for the other records of its batch, but not for records of its key, which wait for the suspect.
 func TestR29_suspect_doesNotWaitForItsOwnKey(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(_ context.Context, h *hub, by *holders) {
@@ -645,7 +646,7 @@ func TestR29_activityReturnsErrPending_fails(t *testing.T) {
 	})
 }
 
-// Without a FIFO queue beside the work queue, the activity fails with an error that names the setting.
+// If the work queue has no FIFO queue, the activity fails with an error that names the setting.
 func TestR29_queueIsMissing_errorNamesTheSetting(t *testing.T) {
 	t.Parallel()
 	by := newHolders()
@@ -755,8 +756,8 @@ func TestR29_keyIsFreeLateInTheInvocation_activityRunsInTheNext(t *testing.T) {
 	})
 }
 
-// A polling process does the same, because SQS ends a lock 12 hours after the receive. An activity that has waited for
-// most of that time would lose its lock.
+// A polling process also releases such a record, because SQS ends a lock 12 hours after the receive. An activity that
+// has waited for most of that time would lose its lock.
 func TestR29_activityWaitsForHours_keepsItsLock(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
@@ -778,8 +779,8 @@ func TestR29_activityWaitsForHours_keepsItsLock(t *testing.T) {
 	})
 }
 
-// No worker knows the first activity of a key, and a FIFO queue delivers no later record of the key. After a while, the
-// worker sends the work item again, behind the others.
+// No worker registers the first activity of a key, and a FIFO queue delivers no later record of the key. After some
+// deliveries, the worker resends the work item behind the others.
 func TestR29_activityIsUnknown_othersOfItsKeyRun(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
@@ -821,8 +822,7 @@ func TestR29_activityIsUnknown_othersOfItsKeyRun(t *testing.T) {
 	})
 }
 
-// A key costs one call: the worker deletes the record before the next record of the key runs. All other calls are the
-// same.
+// A key costs one additional call, because the worker deletes the record before the next record of the key runs.
 func TestR29_key_costsADelete(t *testing.T) {
 	t.Parallel()
 	calls := map[bool][]string{}
@@ -848,7 +848,7 @@ func TestR29_key_costsADelete(t *testing.T) {
 		})
 		slices.Sort(calls[keyed]) // the mapping deletes concurrently with the next turn
 	}
-	calls[false] = append([]string{"DeleteMessageBatch"}, calls[false]...) // the first in sort order
+	calls[false] = append([]string{"DeleteMessageBatch"}, calls[false]...) // it is first in sort order
 	if !slices.Equal(calls[true], calls[false]) {
 		t.Errorf("got calls %q with a key, %q without", calls[true], calls[false])
 	}

@@ -86,7 +86,7 @@ func TestFairnessKey_workItem_isInItsGroup(t *testing.T) {
 	})
 }
 
-// The message group of a work item does not order the items: a released record is redelivered without the others.
+// The message group of a work item does not order the items, so a released record is redelivered without the others.
 func TestFairnessKey_sameKey_isNotOrdered(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: tenants()}, func(_ context.Context, h *hub) {

@@ -40,7 +40,7 @@ func (h *hub) over(in provider.Instance) {
 }
 
 // Turns without code commit messages that arrive before the start time. The code ends in its first turn, and the
-// process dies before it writes the status.
+// process crashes before it writes the status.
 func TestR2_processDiesAfterDelayedFirstTurnEnds_statusIsWritten(t *testing.T) {
 	t.Parallel()
 	intercept, crashed := crashBeforeTheStatus()

@@ -32,7 +32,8 @@ func (h *hub) putRaw(group, body string) {
 	}
 }
 
-// reasons returns the errors of the inbox's dead letters. It deletes the letters, because each blocks its group.
+// reasons returns the errors of the inbox's dead letters. It deletes the dead letters, because each of them blocks its
+// group.
 func (h *hub) reasons() (all []string) {
 	h.t.Helper()
 	url := h.Provider.Config().DeadLetters[provider.QueueInbox]
@@ -87,7 +88,7 @@ func TestMessage_inAnotherGroup_doesNotMoveTheWatermark(t *testing.T) {
 	})
 }
 
-// Messages that no client may send, and messages of another hub, become dead letters at the first delivery, with a
+// Messages that clients may not send, and messages of another hub, become dead letters at the first delivery, with a
 // reason. Other messages of the group continue at once.
 func TestMessage_invalid_becomesADeadLetterAtOnce(t *testing.T) {
 	t.Parallel()

@@ -132,7 +132,7 @@ type hub struct {
 	fault atomic.Pointer[simaws.Interceptor]
 }
 
-// interfere intercepts every later call with fault; nil: none.
+// interfere intercepts every later call with fault. If fault is nil, calls are not intercepted.
 func (h *hub) interfere(fault simaws.Interceptor) {
 	if fault == nil {
 		h.fault.Store(nil)
@@ -333,7 +333,7 @@ func (h *hub) item(pk, sk string) map[string]ddbtypes.AttributeValue {
 	return out.Item
 }
 
-// text returns a string attribute of an item, or "" if the item has none.
+// text returns a string attribute of an item, or "" if there is none.
 func text(item map[string]ddbtypes.AttributeValue, name string) string {
 	v, _ := item[name].(*ddbtypes.AttributeValueMemberS)
 	if v == nil {
@@ -355,7 +355,7 @@ func (h *hub) made() []simaws.Call {
 	return slices.Clone(h.calls)
 }
 
-// operations returns the names of the calls from the n-th on.
+// operations returns the names of the calls since the given index.
 func (h *hub) operations(from int) []string {
 	var ops []string
 	for _, c := range h.made()[from:] {

@@ -49,7 +49,7 @@ func TestR20_nextTurnHasNoInlineActivity_isInTheSameCommit(t *testing.T) {
 	})
 }
 
-// The process dies before or after a commit with two turns. The commit is atomic, and the outputs of both turns are
+// The process crashes before or after a commit with two turns. The commit is atomic, and the outputs of both turns are
 // sent after it.
 func TestR20_crashAroundACommitOfTwoTurns_losesNothing(t *testing.T) {
 	t.Parallel()
@@ -73,10 +73,10 @@ func TestR20_crashAroundACommitOfTwoTurns_losesNothing(t *testing.T) {
 // Another process has committed a turn. The session discards the code that ran ahead, together with the inline outcome.
 func TestR20_conflictAfterTheCodeRanAhead_discardsIt(t *testing.T) {
 	t.Parallel()
-	for _, steps := range []bool{false, true} { // next turn without or with another inline activity
+	for _, steps := range []bool{false, true} { // the next turn has or does not have another inline activity
 		w := &inlineWork{}
 		body := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			first, second := callWork(ctx, 1500), callWork(ctx, 1) // the same calls as in meanwhile
+			first, second := callWork(ctx, 1500), callWork(ctx, 1) // the same calls as in the other process
 			v, err := first.Await(ctx)
 			if err != nil {
 				return 0, err
@@ -140,7 +140,7 @@ func TestR20_outputIsRejectedWhileTheCodeIsAhead_codeReceivesIt(t *testing.T) {
 }
 
 // An outcome and the decisions of the next turn exceed a commit. They are committed separately. If the outcome exceeds
-// the commit of the decisions before it, the activity goes to its queue.
+// the commit of the decisions before it, the activity is sent to its queue.
 func TestR20_outcomeAndDecisionsExceedACommit_areCommittedSeparately(t *testing.T) {
 	t.Parallel()
 	r, ran := perdure.NewRegistry(), atomic.Int64{}
@@ -197,8 +197,8 @@ func TestR20_pauseFollowsTheTrigger_isBeforeTheOutcome(t *testing.T) {
 	})
 }
 
-// Code that blocks after it has received an inline outcome is detected after the outcome is in history. The activity
-// does not run again.
+// If code blocks after it has received an inline outcome, the block is detected after the outcome is in history. The
+// activity does not run again.
 func TestR20_codeBlocksAfterAnOutcome_outcomeIsInHistory(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{}
@@ -240,8 +240,8 @@ func (h *hub) statuses() (all []string) {
 	return all
 }
 
-// An instance that ends in its first invocation has two writes of its status: at the start and at the end. An instance
-// that runs longer, or waits, shows Running in time.
+// The status of an instance that ends in its first invocation is written at the start and at the end. An instance that
+// runs longer, or waits, shows Running in time.
 func TestR20_status_isDeferredToALaterTurn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -291,7 +291,7 @@ func TestR20_status_isDeferredToALaterTurn(t *testing.T) {
 	}
 }
 
-// A session defers a status to a later turn, and its process dies. The redispatch writes the status.
+// A session defers a status to a later turn, and its process crashes. The redispatch writes the status.
 func TestR20_crashWithADeferredStatus_redispatchWritesIt(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{}

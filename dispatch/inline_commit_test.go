@@ -17,7 +17,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// These tests cover an inline activity that runs on during a commit: conflicts, pauses, ends, blocks, and large turns.
+// These tests cover an inline activity that continues to run during a commit: conflicts, pauses, ends, blocks, and
+// large turns.
 
 // sleepingWork returns work whose inline activities take their input in milliseconds. In a worker they take no time.
 // why is the reason of the last cancellation.
@@ -80,7 +81,7 @@ func TestR20_conflict_dropsRunningActivities(t *testing.T) {
 	})
 }
 
-// meanwhile commits a turn of the instance, as another environment does that received the same message.
+// meanwhile commits a turn of the instance, like another environment that received the same message.
 func (h *hub) meanwhile(in provider.Instance) {
 	h.t.Helper()
 	p := h.Provider
@@ -106,8 +107,8 @@ func (h *hub) meanwhile(in provider.Instance) {
 	}
 }
 
-// An inline activity runs on during a commit and exceeds its time. It is sent once after the next commit, and the
-// outcome of the worker counts.
+// An inline activity continues to run during a commit and exceeds its time. It is sent once after the next commit, and
+// the outcome of the worker counts.
 func TestR20_activityExceedsItsTimeDuringACommit_isSentToItsQueue(t *testing.T) {
 	t.Parallel()
 	w, why := sleepingWork()
@@ -125,8 +126,8 @@ func TestR20_activityExceedsItsTimeDuringACommit_isSentToItsQueue(t *testing.T) 
 	})
 }
 
-// An inline activity exceeds its time during a commit. The process dies at each call, also between the commit and the
-// send to the queue. The redispatch sends the activity.
+// An inline activity exceeds its time during a commit. The process crashes at each call, including the calls between
+// the commit and the send to the queue. The redispatch sends the activity.
 func TestR20_processDiesWhileATimedOutActivityIsSent_redispatchSendsIt(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -263,8 +264,8 @@ func TestR20_decisionsFillACommit_outcomesAreInTheNextOne(t *testing.T) {
 	})
 }
 
-// A large turn is sent with a cursor, which marks all events up to a position as sent. So no inline activity runs on
-// during its commit.
+// A large turn is sent with a cursor, which marks all events up to a position as sent. No inline activity may therefore
+// run during its commit.
 func TestR20_largeTurn_noActivityRunsDuringItsCommit(t *testing.T) {
 	t.Parallel()
 	w, _ := sleepingWork()

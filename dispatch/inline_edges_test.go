@@ -14,8 +14,8 @@ import (
 )
 
 // 1. A session defers a status to a later turn, and its commit takes very long.
-// 2. Another invocation continues the instance. It does not know of the deferred status.
-// 3. The status is written nevertheless.
+// 2. Another invocation continues the instance. It does not have the deferred status.
+// 3. The status is still written.
 func TestR20_deferredStatusAndSlowCommit_isWritten(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{}

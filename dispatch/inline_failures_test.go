@@ -25,7 +25,7 @@ import (
 
 // These tests cover inline activities that fail, are stopped, or have a copy that fails.
 
-// Failures that exceed a commit are consumed in parts, as results are, and no activity runs again.
+// Like results, failures that exceed a commit are consumed in parts, and no activity runs again.
 func TestR20_failuresExceedACommit_areConsumedInParts(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{code: func(_ context.Context, n int) (int, error) { return 0, errors.New(letters(n)[:16_000]) }}
@@ -113,7 +113,7 @@ func TestR20_stoppedBetweenTwoAttempts_nextAttemptWaitsUntilDue(t *testing.T) {
 		retry := perdure.RetryPolicy{InitialInterval: 900 * time.Millisecond, Jitter: perdure.NoJitter}
 		again := callWork(ctx, n, perdure.WithRetry(retry))
 		var fs []*perdure.Future[int]
-		for i := range 600 { // no inline activity runs on during the commit of such a large turn
+		for i := range 600 { // no inline activity runs during the commit of such a large turn
 			fs = append(fs, perdure.CallActivity(ctx, inc, i))
 		}
 		if _, err := callWork(ctx, 1).Await(ctx); err != nil {
@@ -137,8 +137,7 @@ func TestR20_stoppedBetweenTwoAttempts_nextAttemptWaitsUntilDue(t *testing.T) {
 }
 
 // A copy of an inline activity runs in a worker and fails. The activity already has an outcome in history that the code
-// has not received. The failure schedules no further attempt, neither of a paused instance nor of a chain that has
-// yielded.
+// has not received. The failure schedules no further attempt, even for a paused instance or a chain that has yielded.
 func TestR20_copyFailsAfterTheOutcome_isDropped(t *testing.T) {
 	t.Parallel()
 	retried := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {

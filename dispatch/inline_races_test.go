@@ -57,7 +57,7 @@ func (w *inlineWork) ran() (all, outside int) {
 	return len(w.runs), outside
 }
 
-// wantRuns fails the test unless the code ran all times, and outside times of these in a worker.
+// wantRuns fails the test unless the code ran all times, including outside times in a worker.
 func (w *inlineWork) wantRuns(t *testing.T, all, outside int) {
 	t.Helper()
 	if a, o := w.ran(); a != all || o != outside {
@@ -111,8 +111,8 @@ func sleepFor(ctx context.Context, d time.Duration) error {
 }
 
 //  1. An inline activity crashes its process.
-//  2. The redispatch sends the activity to its queue, and a worker runs it. If it crashed workers too, only the
-//     activity would be poison, not the instance.
+//  2. The redispatch sends the activity to its queue, and a worker runs it. If the activity also crashed workers, only
+//     the activity would be poison, and not the instance.
 func TestR20_activityCrashesItsProcess_isSentToItsQueue(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{}
@@ -173,8 +173,8 @@ func TestR20_outcomeIsCommitted_activityDoesNotRunAgain(t *testing.T) {
 	}
 }
 
-// An inline activity runs on during a commit, and its process dies after the commit. The redispatch sends the activity
-// to its queue.
+// An inline activity continues to run during a commit, and its process crashes after the commit. The redispatch sends
+// the activity to its queue.
 func TestR20_processDiesAfterACommitDuringAnActivity_redispatchSendsIt(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {
@@ -218,7 +218,7 @@ func TestR20_processIsThawed_commitConflicts(t *testing.T) {
 			defer o.Close()
 			var frozen atomic.Int64
 			h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
-				if ctx.Value(deathly{}) != nil && isCommit(c, "h#0000000001") {
+				if ctx.Value(crashingKey{}) != nil && isCommit(c, "h#0000000001") {
 					frozen.Add(1)
 				}
 				return next()
@@ -226,7 +226,7 @@ func TestR20_processIsThawed_commitConflicts(t *testing.T) {
 			in := h.start("works", 1)
 			over := make(chan []string, 1)
 			records := h.receive(h.Provider.Config().InboxURL)
-			go func() { over <- o.HandleRecords(context.WithValue(ctx, deathly{}, true), records) }()
+			go func() { over <- o.HandleRecords(context.WithValue(ctx, crashingKey{}, true), records) }()
 			h.serveFor(20 * time.Minute)
 			w.wantRuns(t, 2, 1)
 			if failed := <-over; len(failed) > 0 || frozen.Load() != 1 {
@@ -343,8 +343,8 @@ func TestR20_responseToTheCommitIsLost_activityDoesNotRunInline(t *testing.T) {
 	})
 }
 
-// Code that ignores the end of its context is abandoned after a moment. An environment with three abandoned activities
-// runs no more inline activities.
+// Code that ignores the end of its context is abandoned after a short grace period. An environment with three abandoned
+// activities runs no more inline activities.
 func TestR20_codeIgnoresItsContext_isAbandoned(t *testing.T) {
 	t.Parallel()
 	w := &inlineWork{}
@@ -615,7 +615,7 @@ func TestR20_clientRequest_stopsAChain(t *testing.T) {
 	})
 }
 
-// ahead changes the time of later request notes, as a client does whose clock is ahead.
+// ahead changes the time of later request notes, like a client whose clock is ahead.
 func (h *hub) ahead(by time.Duration) {
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		if in, ok := c.Input.(*dynamodb.PutItemInput); ok && strings.HasPrefix(text(in.Item, "pk"), "n#") {
@@ -626,7 +626,7 @@ func (h *hub) ahead(by time.Duration) {
 	})
 }
 
-// A client's clock may be a few seconds ahead. A note that is further ahead is ignored. Otherwise no invocation would
+// A client's clock may be a few seconds ahead. A note that is further ahead is ignored. Otherwise, no invocation would
 // run an inline activity for more than a second until that time.
 func TestR20_clientClockIsFarAhead_noteIsIgnored(t *testing.T) {
 	t.Parallel()
@@ -767,9 +767,9 @@ func commitsSegment(c simaws.Call) bool {
 	})
 }
 
-// A retry within a second runs in the invocation. For a longer retry interval, the activity goes to its queue with the
-// number of its next attempt. The limit applies to the interval of the policy, although the start time of an attempt is
-// rounded up to milliseconds.
+// A retry within a second runs in the invocation. For a longer retry interval, the activity is sent to its queue with
+// the number of its next attempt. The limit applies to the interval of the policy, although the start time of an
+// attempt is rounded up to milliseconds.
 func TestR20_retryIntervalIsAtMostASecond_retryRunsInTheInvocation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -857,8 +857,8 @@ func TestR20_startToCloseExpires_activityFails(t *testing.T) {
 	})
 }
 
-// A call with WaitForCancellation goes to its queue, because its end must be observable. So does a call with a
-// heartbeat timeout, an exclusive key or AtMostOnce.
+// A call with WaitForCancellation is sent to its queue, because its end must be observable. A call with a heartbeat
+// timeout, an exclusive key or AtMostOnce is also sent to its queue.
 func TestR20_callWithAWaitOrKey_goesToItsQueue(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []perdure.ActivityCallOption{

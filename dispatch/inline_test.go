@@ -73,7 +73,7 @@ func addInline(r *perdure.Registry) {
 	perdure.AddOrchestration(r, "inline-medley", medley)
 }
 
-// medley combines inline activities with everything else that a turn can cause. It continues as new n times.
+// medley combines inline activities with all other outputs of a turn. It continues as new n times.
 func medley(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	link := func(v int) (int, error) { return perdure.CallActivityByName[int](ctx, "link", v).Await(ctx) }
 	ctx.SetCustomStatus("begun")

@@ -118,8 +118,8 @@ func TestInterceptor_hangs_activityTimesOut(t *testing.T) {
 	}
 }
 
-// The context that an interceptor passes to next ends when the interceptor returns. Nothing that continues after the
-// turn depends on it.
+// The context that an interceptor passes to next ends when the interceptor returns. Calls after the turn do not depend
+// on that context.
 func TestInterceptor_endsItsContext_changesNothing(t *testing.T) {
 	t.Parallel()
 	ends := perdure.Interceptor{

@@ -177,8 +177,8 @@ func failsOnce(calls *atomic.Int64, failing int64) simaws.Interceptor {
 	}
 }
 
-// An inline activity ends, and the code runs on before the commit and consumes an earlier event. Both turns are one
-// commit, and their tasks are reported once.
+// An inline activity ends, and the code continues before the commit and consumes an earlier event. One commit contains
+// both turns, and their tasks are reported once.
 func TestOnTasks_turnRanAhead_reportsTasksOfBothTurns(t *testing.T) {
 	t.Parallel()
 	log := &taskLog{of: "i-1"}
@@ -209,7 +209,7 @@ func TestOnTasks_turnRanAhead_reportsTasksOfBothTurns(t *testing.T) {
 }
 
 // A paused instance is terminated without a turn of its code. Its open tasks are reported as ended, except waits for
-// external events: only the code knows whether it still waits.
+// external events, because history does not show whether the code still waits.
 func TestOnTasks_pausedInstanceTerminated_reportsEnds(t *testing.T) {
 	t.Parallel()
 	log := &taskLog{of: "i-1"}
@@ -285,9 +285,9 @@ func TestOnTasks_interceptorPanicsOrWrites_changesNothing(t *testing.T) {
 	}
 }
 
-// Interleaving: a turn is committed, and the process dies before or during its interceptor. SQS redelivers the message,
-// outputs are sent again, and tasks are not reported again. An interceptor that always kills its process neither stops
-// the instance nor makes it poison, because each turn makes progress.
+// Interleaving: a turn is committed, and the process crashes before or during its interceptor. SQS redelivers the
+// message, outputs are sent again, and tasks are not reported again. An interceptor that always kills its process does
+// not stop the instance or make it poison, because each turn makes progress.
 func TestOnTasks_processDies_tasksAreNotReportedAgain(t *testing.T) {
 	t.Parallel()
 	for name, cache := range map[string]int{"warm": 0, "cold": -1} {

@@ -137,8 +137,8 @@ func TestInterceptor_turnIsRepeated_observesItAgain(t *testing.T) {
 	})
 }
 
-// Two processes run the same turn, as after a lost lock. The interceptor observes the same sequence number in both, and
-// only one result is committed.
+// Two processes run the same turn, for example after a lost lock. The interceptor observes the same sequence number in
+// both, and only one result is committed.
 func TestInterceptor_twoProcessesRunATurn_oneResultIsCommitted(t *testing.T) {
 	t.Parallel()
 	w := &turnRecorder{}
@@ -197,7 +197,7 @@ func TestInterceptor_orchestrationFailsOrBlocks_receivesTheFailure(t *testing.T)
 	}
 }
 
-// Interceptors that break all rules change neither history nor the calls.
+// Interceptors that break all rules do not change history or the calls.
 func TestInterceptor_breaksTheRules_changesNothing(t *testing.T) {
 	t.Parallel()
 	run := func(is ...perdure.Interceptor) (kinds []history.Kind, calls map[string]int64) {

@@ -162,8 +162,7 @@ func TestR22_filterBounds_matchExactly(t *testing.T) {
 	})
 }
 
-// The time of the sweeper's next check does not change UpdatedAt: a pending instance was last changed when it was
-// started.
+// The time of the sweeper's next check does not change UpdatedAt. The last change of a pending instance is its start.
 func TestR22_longPendingInstance_matchesUpdatedBefore(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -181,7 +180,7 @@ func TestR22_longPendingInstance_matchesUpdatedBefore(t *testing.T) {
 }
 
 // One step of a job reads at most 20 pages of 500 instances. The job continues after 21,000 instances that the filter
-// does not select, although one step finds no match.
+// does not select, even if one step finds no match.
 func TestR22_pagesWithoutAMatch_jobGoesOn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -233,7 +232,7 @@ func TestR22_unreadableInstance_countsAsFailedAndJobContinues(t *testing.T) {
 	})
 }
 
-// An unreadable job, for instance of a later release, does not block other jobs, lists of jobs, or new jobs.
+// An unreadable job, for example of a later release, does not block other jobs, lists of jobs, or new jobs.
 func TestR22_unreadableJob_otherJobsComplete(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -242,7 +241,7 @@ func TestR22_unreadableJob_otherJobsComplete(t *testing.T) {
 			"pk": textValue("hub"), "sk": textValue("job#7ZZZ"), "job": textValue(`{"state":7}`),
 		})
 		narrower := `{"id":"7ZZY","operation":"purge","filter":{"startedBefore":"2100-01-01T00:00:00Z","statuses":["Completed"],"colour":"red"},"force":true,"state":"Running"}`
-		// a reader that ignores the unknown filter would purge everything
+		// a reader that ignores the unknown filter would purge all instances
 		h.putItem(map[string]ddbtypes.AttributeValue{
 			"pk": textValue("hub"), "sk": textValue("job#7ZZY"), "job": textValue(narrower),
 		})
@@ -340,7 +339,7 @@ func TestR22_instanceFailsAgainAndAgain_isTriedInFiveSteps(t *testing.T) {
 	})
 }
 
-// For an hour the sweeper cannot match more instances, for instance because an index or a permission is missing. The
+// For an hour, the sweeper cannot match more instances, for example because an index or a permission is missing. The
 // job reports the error, keeps its counts, and continues later.
 func TestR22_matchingFailsForAnHour_jobReportsErrorAndKeepsCounts(t *testing.T) {
 	t.Parallel()
@@ -377,7 +376,7 @@ func TestR22_matchingFailsForAnHour_jobReportsErrorAndKeepsCounts(t *testing.T) 
 }
 
 // The table throttles queries for jobs or for matches for an hour. A sweep retries a few times and leaves the rest to
-// the next sweep. No instance is lost or processed twice, also not in a batch that was matched before.
+// the next sweep. No instance is lost or processed twice, even in a batch that was matched before.
 func TestR22_queriesThrottledForAnHour_eachInstanceIsProcessedOnce(t *testing.T) {
 	t.Parallel()
 	const many, sweeps = 250, 30 // a sweep every two minutes
@@ -485,7 +484,7 @@ func TestR22_twoJobsAndTwoRenewers_countEachInstanceOnce(t *testing.T) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			n := calls.Add(1)
 			time.Sleep(time.Duration(n%7) * time.Millisecond)
-			if n%23 == 0 { // spread the failures: a page would not retry if all concurrent calls failed
+			if n%23 == 0 { // spread the failures, because a page would not retry if all concurrent calls failed
 				return &ddbtypes.ProvisionedThroughputExceededException{Message: aws.String("throttled")}
 			}
 			return next()

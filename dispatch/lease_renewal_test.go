@@ -20,7 +20,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// held returns the leases of records, read from the messages as a worker in another language does.
+// held returns the leases of records, read from the messages like by a worker in another language.
 func held(t *testing.T, records []provider.Record) (leases []client.Lease) {
 	t.Helper()
 	for _, r := range records {
@@ -35,8 +35,8 @@ func held(t *testing.T, records []provider.Record) (leases []client.Lease) {
 	return leases
 }
 
-// A worker in another language renews its work items by their tokens, and learns of cancellations. An error of one
-// lease does not affect the others.
+// A worker in another language renews its work items by their tokens, and receives cancellations. An error of one lease
+// does not affect the others.
 func TestRenewWorkItems_tokens_extendLocksAndReturnCancels(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -90,8 +90,8 @@ func TestRenewWorkItems_tokens_extendLocksAndReturnCancels(t *testing.T) {
 	})
 }
 
-// A token names an activity forever. A renewal for an ended activity or an earlier attempt extends the lock of its
-// receipt handle if the caller still has it, and returns the cancellation of the activity.
+// A token of an activity does not expire. A renewal for an ended activity or an earlier attempt returns the
+// cancellation of the activity. It extends the lock of the receipt handle if the caller still has the lock.
 func TestRenewWorkItems_activityHasEnded_extendsTheLock(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -180,8 +180,8 @@ func TestRenewWorkItems_hundredLeases_areRenewedInOneCall(t *testing.T) {
 	})
 }
 
-// If all calls are throttled, each lease has an error soon, after few calls. If only the table or a part of the calls
-// to SQS is throttled, the locks are extended.
+// If all calls are throttled, each lease has an error soon and after few calls. If only the table or a part of the
+// calls to SQS is throttled, the locks are extended.
 func TestRenewWorkItems_throttled_returnsErrorsSoon(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {

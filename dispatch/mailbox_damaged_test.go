@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// damagedReceiver returns an instance "c" with an unreadable history that is shown as blocked.
+// damagedReceiver returns an instance "c" with an unreadable history and the status Blocked.
 func damagedReceiver(h *hub) provider.Instance {
 	h.t.Helper()
 	in := h.startAs("c", "hears", receiveInput{Left: 9})

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// sendInput is the input of an orchestration that sends events "add" with the numbers from 0 on.
+// sendInput is the input of an orchestration that sends events "add" with consecutive numbers, starting with 0.
 type sendInput struct {
 	To     string
 	Events int

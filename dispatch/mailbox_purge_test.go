@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An ended instance has sent all its events. Its purge sends none again, because the receiver's ID may belong to
-// another incarnation by then.
+// An ended instance has sent all its events. Its purge does not resend events, because the receiver's ID may then
+// belong to another incarnation.
 func TestR24_purgeOfSender_sendsNothingAgain(t *testing.T) {
 	t.Parallel()
 	for _, sender := range []string{"tells", "tells-and-ends"} {

@@ -24,8 +24,8 @@ func eventFor(executionID string, n int, at time.Time) provider.Message {
 	}
 }
 
-// afterRefusal runs f after an event was refused for lack of a receiver and the receiver has started. SQS has
-// forgotten the deduplication ID of the event.
+// afterRefusal runs f after an event was rejected because it had no receiver, and the receiver has started. SQS no
+// longer stores the deduplication ID of the event.
 func afterRefusal(
 	t *testing.T, ahead time.Duration, f func(h *hub, receiver provider.Instance, again provider.Message),
 ) {

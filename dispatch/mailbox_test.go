@@ -49,7 +49,7 @@ func (h *hub) turns() {
 	}
 }
 
-// Each message is sent twice, with another deduplication ID, as after the five minutes in which SQS deduplicates.
+// Each message is sent twice with different deduplication IDs, like after the five minutes in which SQS deduplicates.
 func TestR24_messageSentTwice_isOneEvent(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
@@ -98,7 +98,7 @@ func TestR24_anyCallFails_eventsArriveInOrder(t *testing.T) {
 	}
 }
 
-// Messages that the inbox accepted before another call failed are recorded, and no later redispatch sends them again.
+// Messages that the inbox accepted before another call failed are recorded, and no later redispatch resends them.
 func TestR24_sendFailsAfterSomeEvents_acceptedEventsAreNotSentAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -119,7 +119,7 @@ func TestR24_sendFailsAfterSomeEvents_acceptedEventsAreNotSentAgain(t *testing.T
 		if left := h.turn(0); len(left) != 1 {
 			t.Fatalf("got %d failed messages, want the wake", len(left))
 		}
-		time.Sleep(10 * time.Minute) // SQS has forgotten the deduplication ID of the first event
+		time.Sleep(10 * time.Minute) // SQS no longer stores the deduplication ID of the first event
 		h.serveFor(time.Hour)
 		h.wantOutput(in, `"2 delivered"`)
 		if sent != 3 {
@@ -159,8 +159,8 @@ func TestR24_batch_hasOneMessagePerInstance(t *testing.T) {
 	})
 }
 
-// Interleaving: the process dies after it has responded that the receiver does not exist, and before it deletes the
-// message. Then a client starts the receiver. The event must not arrive, because the sender has received the contrary.
+// Interleaving: the process crashes after it has responded that the receiver does not exist, and before it deletes the
+// message. Then a client starts the receiver. The event must not arrive, because the sender has received a failure.
 func TestR24_eventReportedUndelivered_neverArrives(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(h *hub, m provider.Message, kept []provider.Record){
@@ -217,7 +217,7 @@ func TestR24_receiverStartsBeforeTheRefusalIsRecorded_receivesTheEvent(t *testin
 }
 
 // Interleaving: a start was prepared an hour ago. It is committed after an event for its ID was refused, and before
-// that message is deleted. By its start time, the instance existed when the event was sent.
+// that message is deleted. According to its start time, the instance existed when the event was sent.
 func TestR24_startCommittedAfterRefusal_eventNeverArrives(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -272,7 +272,7 @@ func TestR24_eventForEndedIncarnation_doesNotReachTheNext(t *testing.T) {
 	})
 }
 
-// A receiver that is purged before its events arrive does not exist any more.
+// A receiver that is purged before its events arrive counts as absent.
 func TestR24_receiverIsPurged_eventIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -289,7 +289,7 @@ func TestR24_receiverIsPurged_eventIsRefused(t *testing.T) {
 }
 
 // Interleaving: the event is the first message of an instance whose code ends without waiting. The turn consumes the
-// event as its trigger, no code receives it, and the process dies before it responds to the sender.
+// event as its trigger, no code receives it, and the process crashes before it responds to the sender.
 func TestR24_eventTriggersTurnThatEnds_senderReceivesAResponse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ orchestration, want string }{
@@ -341,7 +341,7 @@ func sendsKind(c simaws.Call, kind provider.MessageKind) bool {
 	})
 }
 
-// A blocked instance parks the event for the fixed build: the event counts as delivered, and the sender continues.
+// A blocked instance parks the event for the fixed build. The event counts as delivered, and the sender continues.
 func TestR24_receiverIsBlocked_eventIsDelivered(t *testing.T) {
 	t.Parallel()
 	waits := sleeper(1, "add")
@@ -429,7 +429,7 @@ func TestR24_senderEndsOrIsCancelled_eventIsSent(t *testing.T) {
 	}
 }
 
-// IDs may contain any characters, also characters that are escaped in paths.
+// IDs may contain any characters, including characters that are escaped in paths.
 func TestR24_unusualInstanceIDs_eventsArrive(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"a b/ç~2:€", "~dGVzdA", strings.Repeat("x", 1024)} {
@@ -463,7 +463,7 @@ func TestR24_tenThousandEventsOfOneTurn_arriveInOrder(t *testing.T) {
 	})
 }
 
-// A receiver that started long ago does not read refusals, and a recent one reads them once.
+// A receiver that started long ago does not read rejected events, and a recent receiver reads them once.
 func TestR24_event_costsNoReadForOldReceivers(t *testing.T) {
 	t.Parallel()
 	for _, old := range []bool{false, true} {

@@ -70,7 +70,7 @@ func TestTimer_anyLength_isNotEarly(t *testing.T) {
 	}
 }
 
-// A timer of ten years does not overflow. A timer in the queue is sent again with the maximum delay each time.
+// A timer of ten years does not overflow. A timer in the queue is resent with the maximum delay each time.
 func TestTimer_tenYears_isRequeued(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Timers: dynamo.TimersRequeue}, func(ctx context.Context, h *hub) {

@@ -52,7 +52,7 @@ func metricLines(t *testing.T, log string) (all []metricLine) {
 	return all
 }
 
-// sums adds up the counts, and the number of samples of each latency.
+// sums returns the sum of each count, and the number of samples of each latency.
 func sums(t *testing.T, lines []metricLine) map[string]int {
 	t.Helper()
 	all := map[string]int{}
@@ -178,8 +178,8 @@ func TestMetrics_off_areNotLogged(t *testing.T) {
 	}
 }
 
-// Every metric except the latencies above moves. A process stops while an activity ignores its context. The next
-// delivery of the activity finds it cancelled.
+// The test changes every metric except the latencies above. A process stops while an activity ignores its context. At
+// the next delivery, the activity is cancelled.
 func TestMetrics_allEvents_moveEveryMetric(t *testing.T) {
 	t.Parallel()
 	r := registry()

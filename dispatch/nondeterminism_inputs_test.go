@@ -48,7 +48,7 @@ func (h *hub) work(r *perdure.Registry) {
 }
 
 // A loop over a map has a different order in each replay, so the same calls get other inputs. Some keys would be used
-// twice, others never.
+// twice, and others never.
 func TestNondeterminism_loopOverMap_blocksWithDiagnosis(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: orderedCalls("a", "b", "c")}, func(ctx context.Context, h *hub) {
@@ -79,7 +79,8 @@ func TestNondeterminism_loopOverMap_blocksWithDiagnosis(t *testing.T) {
 	})
 }
 
-// A new build may change the input of an activity. The recorded decision stays, and the log has a warning.
+// A new build may change the input of an activity. The recorded decision does not change, and the log contains a
+// warning.
 func TestNondeterminism_inputChangesInNewBuild_logsWarning(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: orderedCalls("a", "b")}, func(ctx context.Context, h *hub) {

@@ -20,9 +20,9 @@ import (
 // OrchestratorOptions configures an Orchestrator. The zero value of a field selects its default. A negative value
 // disables a limit if the field says so. NewOrchestrator rejects other negative values.
 type OrchestratorOptions struct {
-	// BuildID names the deployed code. It is recorded in TurnStarted events. An instance that is blocked in a build is
-	// not run again by a build with the same ID (R18). The default is "dev", with which a blocked instance is run once
-	// per process.
+	// BuildID names the deployed code. It is recorded in TurnStarted events. A build does not run an instance that was
+	// blocked in a build with the same ID (R18). The default is "dev". With this default, each process runs a blocked
+	// instance once.
 	BuildID string
 	// Clock returns the current time. The default is time.Now.
 	Clock func() time.Time
@@ -32,11 +32,11 @@ type OrchestratorOptions struct {
 	// CacheBytes is the maximum size of the cache of warm instances. The default is DefaultCacheBytes. A negative value
 	// disables the cache.
 	CacheBytes int
-	// TurnTimeout is the maximum time for which code may run between two awaits. If code takes longer, the turn fails:
-	// the code blocks on something other than a future (history.TypeBlockingCall). The default is 10 s. It must not be
+	// TurnTimeout is the maximum time for which code may run between two awaits. If code takes longer, the turn fails
+	// with history.TypeBlockingCall, because the code blocks outside of a future. The default is 10 s. It must not be
 	// negative.
 	TurnTimeout time.Duration
-	// DisableJitter records retry policies without jitter, so that tests get exact waits.
+	// DisableJitter records retry policies without jitter, so that tests have exact delays.
 	DisableJitter bool
 	// MaxCrashes is the number of times that the code of a record may end its process, while it runs alone, before the
 	// record counts as poison. The record was delivered three times before: twice without a crash marker, and once
@@ -92,13 +92,13 @@ type WorkerOptions struct {
 	// LeaseAfter is the time for which an activity of a pushed record runs before it gets a lease. The default is 3 s.
 	// It must not be negative.
 	LeaseAfter time.Duration
-	// LockTimeout is the length of a lease in whole seconds. If the worker dies, its activities are started again after
-	// this time. The default is DefaultLockTimeout. The minimum is a second, and the maximum is 12 hours. It must not
-	// be negative.
+	// LockTimeout is the length of a lease in whole seconds. If the worker crashes, its activities are started again
+	// after this time. The default is DefaultLockTimeout. The minimum is a second, and the maximum is 12 hours. It must
+	// not be negative.
 	LockTimeout time.Duration
-	// LockRenewalBuffer is how long before its end a lease is renewed. The default is DefaultLockRenewalBuffer, or a
-	// third of LockTimeout if that is shorter. The same third applies if the value is not less than LockTimeout. It
-	// must not be negative.
+	// LockRenewalBuffer is the time between the renewal and the end of a lease. The default is
+	// DefaultLockRenewalBuffer, or a third of LockTimeout if that is shorter. The same third applies if the value is
+	// not less than LockTimeout. It must not be negative.
 	LockRenewalBuffer time.Duration
 	// CancelPollInterval is the interval at which a Worker reads whether its running activities are cancelled, with one
 	// read per execution. One read per second is strongly consistent. The others are eventually consistent, at half the
@@ -154,9 +154,9 @@ type PollOptions struct {
 	// GracePeriod is the time for which Poll waits for running calls after its context has ended. The default is 30 s.
 	// If the value is negative, Poll does not wait.
 	GracePeriod time.Duration
-	// UnwindTimeout is the time for which Poll waits after GracePeriod, when it has ended the contexts of the remaining
-	// calls. A Worker waits for its activities for up to its CancellationGracePeriod. The default is 12 s. If the value
-	// is negative, Poll does not wait.
+	// UnwindTimeout is the time for which Poll waits after GracePeriod, after it has ended the contexts of the
+	// remaining calls. A Worker waits for its activities for up to its CancellationGracePeriod. The default is 12 s. If
+	// the value is negative, Poll does not wait.
 	UnwindTimeout time.Duration
 	// Renew extends the locks of records that are being processed. The default is provider.Poller.RenewRecords. For a
 	// work queue, use Worker.RenewRecords, which also reads cancellations.

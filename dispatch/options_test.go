@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Zero selects a default. A negative number switches off options that can be switched off; other options reject it with
-// an error that names them.
+// Zero selects a default. A negative number disables options that can be disabled. For other options, it causes an
+// error that names the option.
 func TestOptions_negative_areRejectedUnlessTheySwitchOff(t *testing.T) {
 	t.Parallel()
 	r, p := perdure.NewRegistry(), fakeprovider.New(time.Now)
@@ -50,8 +50,8 @@ func TestOptions_negative_areRejectedUnlessTheySwitchOff(t *testing.T) {
 	}
 }
 
-// Missing or invalid arguments are errors of the first call. They cause no panic in a loop, and no lock that is never
-// renewed.
+// For missing or invalid arguments, the first call returns an error. There is no later panic in a loop, and no lock
+// that is never renewed.
 func TestPoll_invalidArguments_areRejected(t *testing.T) {
 	t.Parallel()
 	p := struct{ provider.Poller }{}

@@ -57,7 +57,8 @@ func waitsADay(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	return []string{"event", "timer"}[first], nil
 }
 
-// cancelsChild calls the child "c" and cancels the call at the event "add". At the event "end" it returns the outcome.
+// cancelsChild calls the child "c" and cancels the call after the event "add". After the event "end", it returns the
+// outcome.
 func cancelsChild(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	below := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1, perdure.WithInstanceID("c"))
 	return cancelsFuture(ctx, below)
@@ -68,7 +69,7 @@ func cancelsActivity(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	return cancelsFuture(ctx, perdure.CallActivity(ctx, inc, n))
 }
 
-// cancelsFuture cancels f at the event "add". At the event "end" it returns the outcome of f.
+// cancelsFuture cancels f after the event "add". After the event "end", it returns the outcome of f.
 func cancelsFuture(ctx *perdure.OrchestrationContext, f *perdure.Future[int]) (string, error) {
 	if _, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
 		return "", err

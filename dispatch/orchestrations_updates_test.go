@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// calling configures an orchestration that sends updates "add" with the numbers from 0 on to another instance.
+// calling configures an orchestration that sends updates "add" with consecutive numbers, starting with 0, to another
+// instance.
 type calling struct {
 	To    string
 	Calls int
@@ -123,7 +124,7 @@ func handleAdd(ctx *perdure.OrchestrationContext, in *tallying) error {
 		}
 		in.Added = append(in.Added, n)
 		in.Left--
-		// The orchestration continues here; the next update has not started.
+		// The orchestration continues here, and the next update has not started.
 		if err := perdure.Sleep(ctx, time.Millisecond); err != nil {
 			return nil, err
 		}

@@ -76,8 +76,8 @@ func TestR19_outcomeIsRejected_recordIsVisibleAgainInSeconds(t *testing.T) {
 	})
 }
 
-// If a record can be neither read nor copied to the dead-letter queue, no later record of its group may be processed.
-// Otherwise the watermark would count the record as consumed.
+// If a record cannot be read or copied to the dead-letter queue, no later record of its group may be processed.
+// Otherwise, the watermark would count the record as consumed.
 func TestR2_unreadableRecordCannotBeCopied_itsGroupFails(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

@@ -93,7 +93,7 @@ func (h *hub) failEveryNth(each int) {
 	})
 }
 
-// deliverAlone delivers the messages of the instance whose message is first in the inbox until they are processed,
+// deliverAlone delivers the messages of the instance whose message is first in the inbox, until they are processed. It
 // deletes all other messages, and returns the number of deliveries.
 func (h *hub) deliverAlone() (deliveries int) {
 	h.t.Helper()
@@ -123,8 +123,8 @@ func (h *hub) deliverAlone() (deliveries int) {
 	return deliveries
 }
 
-// One turn has activities with time limits, timers, children and undeliverable outputs, and its sends fail again and
-// again. Every output is sent or recorded as failed, and few are sent twice.
+// One turn has activities with time limits, timers, children and undeliverable outputs, and its sends fail repeatedly.
+// Every output is sent or recorded as failed, and few outputs are sent twice.
 func TestR9_sendsOfALargeTurnFail_everyOutputIsSentOrRecorded(t *testing.T) {
 	t.Parallel()
 	const n = 1000
@@ -174,7 +174,7 @@ func TestCost_largeTurn_isOneCommitAndAFewCursors(t *testing.T) {
 	}
 }
 
-// An earlier release has sent part of a large turn and stores no cursor. The whole turn is sent again.
+// An earlier release, which stores no cursors, has sent a part of a large turn. The whole turn is resent.
 func TestOutbox_largeTurnWithoutCursor_isSentAgain(t *testing.T) {
 	t.Parallel()
 	const n = 3000
@@ -187,7 +187,7 @@ func TestOutbox_largeTurnWithoutCursor_isSentAgain(t *testing.T) {
 			return next()
 		})
 		records := h.receive("sim://inbox.fifo")
-		for range 2 { // the process died before it deleted the message
+		for range 2 { // the process crashed before it deleted the message
 			if failed := h.Orchestrators[0].HandleRecords(t.Context(), records); len(failed) > 0 {
 				t.Fatal(failed)
 			}
@@ -201,7 +201,7 @@ func TestOutbox_largeTurnWithoutCursor_isSentAgain(t *testing.T) {
 	})
 }
 
-// A redelivery after all outputs were sent sends no output again, however late. A purge leaves no cursor.
+// A redelivery after all outputs were sent resends no output, even much later. A purge leaves no cursor.
 func TestR4_largeTurnIsRedelivered_sendsNothingAgain(t *testing.T) {
 	t.Parallel()
 	const n = 3000
@@ -256,7 +256,7 @@ func TestR17_deletionOfManyChildren_continuesOverSeveralCalls(t *testing.T) {
 	})
 }
 
-// A Scheduler that does not delete schedules delays neither the turn that cancels the timers nor the end. Later timer
+// A Scheduler that does not delete schedules does not delay the turn that cancels the timers, or the end. Later timer
 // messages are dropped.
 func TestR15_schedulesCannotBeDeleted_theirMessagesAreDropped(t *testing.T) {
 	t.Parallel()

@@ -28,9 +28,9 @@ func (e *deepError) Unwrap() error {
 	return &deepError{e.causes - 1}
 }
 
-// The outcome of an activity with WaitForCancellation or AtMostOnce is stored beside its last heartbeat details. The
-// longest of both exceed an item. A result replaces the details, and a failure is truncated, because the next attempt
-// needs the details.
+// The outcome of an activity with WaitForCancellation or AtMostOnce is stored in the same item as its last heartbeat
+// details. Together, the longest ones exceed an item. A result replaces the details, and a failure is truncated,
+// because the next attempt needs the details.
 func TestR23_longestOutcomeAndDetails_fitTheRecord(t *testing.T) {
 	t.Parallel()
 	details := strings.Repeat("d", perdure.MaxPayloadBytes-2)

@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// smallCommits is a provider whose commits hold few events. A handful of parked inputs is then consumed in parts, like
-// thousands with the real limit.
+// smallCommits is a provider whose commits hold few events. A few parked inputs are then consumed in parts, like
+// thousands of inputs with the real limit.
 type smallCommits struct {
 	provider.Provider
 
@@ -125,9 +125,9 @@ func partedScenarios() []parted {
 }
 
 // An instance was blocked, and parked more inputs than one commit of the fixed code holds. Turns consume the parked
-// inputs in parts, and leave the message that caused the turn for later. The process dies at any call: before a commit,
-// between a commit and its dispatch, during the dispatch, between two parts, or before the message is deleted. The
-// outputs of every part are sent.
+// inputs in parts, and leave the message that caused the turn for later. The process crashes at any call. It crashes
+// before a commit, between a commit and its dispatch, during the dispatch, between two parts, or before the message is
+// deleted. The outputs of every part are sent.
 func TestParkedInputs_consumedInParts_surviveCrashAtAnyCall(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -180,8 +180,8 @@ func crashInParts(t *testing.T, p parted, n int64, after bool) (crashed bool) {
 	return calls.Load() >= n
 }
 
-// parkedFor starts the sleeper with a plan in a working build, lets the hub's own build block the instance, and sends
-// numbers to it.
+// parkedFor starts the sleeper with a plan in a working build. The build of the hub then blocks the instance, and
+// parkedFor sends numbers to it.
 func (h *hub) parkedFor(p plan, numbers int) provider.Instance {
 	h.t.Helper()
 	in := h.start("sleeper", p)
@@ -225,7 +225,7 @@ func (h *hub) end(in provider.Instance) history.Event {
 
 // Interleaving:
 //  1. Two environments receive the message that causes the parts.
-//  2. One environment commits a part and dies before the dispatch.
+//  2. One environment commits a part and crashes before the dispatch.
 //  3. The commit of the other environment conflicts. It continues after the committed part, and sends the outputs of
 //     that part.
 func TestParkedInputs_processDiesAfterCommittingAPart_anotherSendsItsOutputs(t *testing.T) {
@@ -260,8 +260,8 @@ func TestParkedInputs_processDiesAfterCommittingAPart_anotherSendsItsOutputs(t *
 	})
 }
 
-// A message for a fixed instance is consumed after the parked inputs. If the code continues as new because of those,
-// the next execution receives the message. A termination or a cancel is not lost.
+// A message for a fixed instance is consumed after the parked inputs. If the code continues as new because of the
+// parked inputs, the next execution receives the message. A termination or a cancel is not lost.
 func TestParkedInputs_orderAfterContinueAsNew_reachesNextExecution(t *testing.T) {
 	t.Parallel()
 	for want, order := range map[history.Kind]provider.Message{
@@ -302,7 +302,7 @@ func TestR4_turnTooLargeAndCommittedElsewhere_countsNoMessageTwice(t *testing.T)
 	inBubble(t, simhub.Options{Registry: sleeper(4, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
 		first := h.receive(h.Provider.Config().InboxURL)
-		h.Orchestrators[0].HandleRecords(ctx, first) // the process dies before it deletes the record
+		h.Orchestrators[0].HandleRecords(ctx, first) // the process crashes before it deletes the record
 		zombie := h.orchestrator(sleeper(4, "add"), "wide")
 		h.Orchestrators[0].Close()
 		h.Orchestrators[0] = h.withSmallCommits(sleeper(4, "add"), "narrow", 4)
@@ -357,15 +357,15 @@ func breakingRegistry(numbers int, at func(number int) bool) *perdure.Registry {
 	return r
 }
 
-// Thousands of parked inputs are consumed in parts, and the code cannot process the second part: the instance is
-// blocked again. More inputs are parked. The next fixed build consumes all inputs once and in order.
+// Thousands of parked inputs are consumed in parts. The code cannot process the second part, so the instance is blocked
+// again. More inputs are parked. The next fixed build consumes all inputs once and in order.
 func TestParkedInputs_secondPartBlocksAgain_losesNothing(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	blockedAgain(t, 2500, 3000, 0, false)
 }
 
-// The same with few inputs, and a crash at any call after the first fix.
+// This test has few inputs, and a crash at any call after the first fix.
 func TestParkedInputs_secondPartBlocksAgain_survivesCrashAtAnyCall(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -380,10 +380,10 @@ func TestParkedInputs_secondPartBlocksAgain_survivesCrashAtAnyCall(t *testing.T)
 	}
 }
 
-// blockedAgain tests a partial fix. It reports whether the n-th call after the first fix was made, at which a process
-// dies.
+// blockedAgain tests a partial fix. A process crashes at the n-th call after the first fix. It reports whether there
+// was such a call.
 //  1. Numbers are parked.
-//  2. The code is fixed for all numbers but the last, after a part was sent.
+//  2. After a part was sent, the code is fixed for all numbers except the last.
 //  3. More numbers are sent, and the code is fixed completely.
 func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed bool) {
 	t.Helper()
@@ -430,7 +430,7 @@ func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed b
 	return calls.Load() >= n && n > 0
 }
 
-// deployFix gives the instance to an orchestrator of another build, as the sweeper's wake would.
+// deployFix sends the instance a wake and processes it in an orchestrator of another build, like the sweeper.
 func (h *hub) deployFix(in provider.Instance, o *dispatch.Orchestrator) {
 	h.t.Helper()
 	h.Orchestrators[0].Close()
@@ -439,8 +439,8 @@ func (h *hub) deployFix(in provider.Instance, o *dispatch.Orchestrator) {
 	h.serveFor(time.Hour)
 }
 
-// A redispatch of the parts' outputs follows only a crash. After the message that caused the parts is acknowledged, no
-// process that reads the instance sends its activities again.
+// The outputs of parts are redispatched only after a crash. After the message that caused the parts is acknowledged, no
+// process resends the activities.
 func TestParkedInputs_partsAcknowledged_areNotRedispatched(t *testing.T) {
 	t.Parallel()
 	for name, leads := range map[string]provider.Message{

@@ -25,7 +25,7 @@ func incompressible(bytes int) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parkMany parks that many inputs of a paused instance, and resumes it.
+// parkMany parks this number of inputs of a paused instance, and resumes the instance.
 func (h *hub) parkMany(in provider.Instance, kind provider.MessageKind, name string) {
 	h.t.Helper()
 	h.pause(in, "p1")
@@ -64,8 +64,8 @@ func TestR31_pausedEntityHasManyOperations_processesAll(t *testing.T) {
 	})
 }
 
-// Code that continues as new after each event cannot copy all parked events. Its instance is blocked and loses none. It
-// continues in a build whose code consumes more events per execution.
+// Code that continues as new after each event cannot copy all parked events. Its instance is blocked and loses no
+// event. The instance continues in a build whose code consumes more events per execution.
 func TestR18_tooManyParkedInputsForContinueAsNew_areKept(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)

@@ -17,7 +17,7 @@ import (
 )
 
 // Interleaving:
-//  1. SQS rejects an output, and the process dies before it records the failure.
+//  1. SQS rejects an output, and the process crashes before it records the failure.
 //  2. The message becomes a dead letter, and is recovered after the resume.
 //  3. Its batch refers to the output, so the session records the failure before it acknowledges the message.
 func TestR25_outputRejectedDuringResume_isRecorded(t *testing.T) {
@@ -56,7 +56,7 @@ func TestR25_outputRejectedDuringResume_isRecorded(t *testing.T) {
 }
 
 // The messages of a paused or blocked instance exceed one commit, so the session parks them in parts. One part contains
-// no input. The session parks the inputs after that part too.
+// no input. The session also parks the inputs after that part.
 func TestR18_partWithoutInputs_laterInputsAreParked(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

@@ -30,8 +30,9 @@ func (h *hub) pausedWith(p plan, numbers int) provider.Instance {
 }
 
 // More inputs are parked than one commit of the code holds. After a resume, turns consume the inputs in parts. The
-// process dies at any call: before a commit, between a commit and its dispatch, during the dispatch, between two parts,
-// or before the message is deleted. The outputs of every part are sent, and the inputs keep the order of their arrival.
+// process crashes at any call. It crashes before a commit, between a commit and its dispatch, during the dispatch,
+// between two parts, or before the message is deleted. The outputs of every part are sent, and the inputs keep the
+// order of their arrival.
 func TestR25_parkedInputsInParts_surviveCrashAtAnyCall(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -86,7 +87,7 @@ func TestR25_parkedInputsInParts_surviveCrashAtAnyCall(t *testing.T) {
 }
 
 // A pause arrives while turns consume parked inputs in parts. It applies before the remaining parts. After the next
-// resume, turns consume these before all later inputs.
+// resume, turns consume the remaining parts before all later inputs.
 func TestR25_pauseBetweenParts_appliesBeforeTheRest(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: planRegistry("add")}, func(_ context.Context, h *hub) {

@@ -11,8 +11,8 @@ import (
 )
 
 // Interleaving:
-//  1. The turn after a resume kills its process again and again. The instance is blocked as poison, and the resume
-//     becomes a dead letter.
+//  1. The turn after a resume kills its process repeatedly. The instance is blocked as poison, and the resume becomes a
+//     dead letter.
 //  2. The instance is paused and resumed. It is still blocked.
 //  3. A fixed build consumes the parked inputs.
 func TestR25_turnAfterAResumeKillsItsProcess_blocksItsInstance(t *testing.T) {

@@ -66,7 +66,7 @@ func resumeMessage(in provider.Instance, id, by string) provider.Message {
 	return m
 }
 
-// wantPaused fails unless the instance is shown as paused by ann and the inbox is empty.
+// wantPaused fails the test unless the instance was paused by ann and the inbox is empty.
 func (h *hub) wantPaused(in provider.Instance) provider.Instance {
 	h.t.Helper()
 	now := h.read(in)
@@ -80,7 +80,7 @@ func (h *hub) wantPaused(in provider.Instance) provider.Instance {
 	return now
 }
 
-// wantStatus fails unless the instance has the status, and shows a pause only if it is paused.
+// wantStatus fails the test unless the instance has the status, and has a pause only if it is paused.
 func (h *hub) wantStatus(in provider.Instance, want provider.RuntimeStatus) {
 	h.t.Helper()
 	if now := h.read(in); now.Status != want || (now.Paused != nil) != (want == provider.StatusPaused) {
@@ -164,9 +164,8 @@ func TestR25_messagesArriveDuringAPause_areConsumedAfterTheResume(t *testing.T) 
 	})
 }
 
-// A request finds the instance in each state. The first of several pauses counts, and one resume ends it. A resume of
-// an instance that is not paused changes nothing, and neither does a later copy of a pause that is a message of its
-// own.
+// A request arrives in each state of the instance. The first of several pauses counts, and one resume ends it. A resume
+// of an instance that is not paused has no effect. A later copy of a pause in a separate message also has no effect.
 func TestR25_pausesAndResumes_anyOrder_endInTheExpectedStatus(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -199,7 +198,7 @@ func TestR25_pausesAndResumes_anyOrder_endInTheExpectedStatus(t *testing.T) {
 						case 'p':
 							h.pause(in, fmt.Sprint("p", sent))
 						case 'P':
-							time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first pause
+							time.Sleep(6 * time.Minute) // SQS no longer stores the deduplication ID of the first pause
 							h.pause(in, "p0")
 						default:
 							h.resume(in, fmt.Sprint("r", sent))
@@ -397,8 +396,8 @@ func TestR25_endedInstance_ignoresPause(t *testing.T) {
 	})
 }
 
-// Attempts of activities continue according to their retry policy while the instance is paused: they need no code of
-// the orchestration (R14).
+// Attempts of activities continue according to their retry policy while the instance is paused, because they need no
+// code of the orchestration (R14).
 func TestR25_pausedInstance_retriesContinue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
@@ -423,7 +422,7 @@ func TestR25_pausedInstance_retriesContinue(t *testing.T) {
 
 // A paused instance is also blocked, because it was blocked before the pause, or because a build without its code was
 // deployed during the pause. No build tries the instance while it is paused. After the resume, the instance is blocked
-// in a build that cannot process it, and continues in one that can.
+// in a build that cannot process it, and continues in a build that can.
 func TestR25_pausedInstance_isBlockedOnlyAfterResume(t *testing.T) {
 	t.Parallel()
 	for _, blockedFirst := range []bool{true, false} {
@@ -541,8 +540,8 @@ func TestR25_statusWriteFails_isWrittenLater(t *testing.T) {
 	})
 }
 
-// A reconciliation finds a paused instance with empty queues. The instance stays paused, its open outputs are sent
-// again, and it continues after a resume. If the resume was lost before its turn, the reconciliation causes that turn.
+// A reconciliation finds a paused instance with empty queues. The instance stays paused, its open outputs are resent,
+// and it continues after a resume. If the resume was lost before its turn, the reconciliation causes that turn.
 func TestR25_reconciliation_keepsThePause(t *testing.T) {
 	t.Parallel()
 	for _, resumedBefore := range []bool{false, true} {

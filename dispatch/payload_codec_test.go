@@ -282,7 +282,7 @@ func TestR28_buildWithoutCodec_blocksInstance(t *testing.T) {
 	})
 }
 
-// TestR28_codecOutage_blocksNothing checks that turns and activities are retried for as long as a codec is unavailable.
+// TestR28_codecOutage_blocksNothing checks that turns and activities are retried while a codec is unavailable.
 func TestR28_codecOutage_blocksNothing(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -365,8 +365,8 @@ func TestR28_inputChanges_isDetectedWithoutShowingIt(t *testing.T) {
 	}
 }
 
-// TestR28_replay_decodesOnlyAwaitedResults checks that results that no code awaits are never decoded, however often the
-// history is replayed.
+// TestR28_replay_decodesOnlyAwaitedResults checks that results that the code does not await are not decoded, even by
+// many replays.
 func TestR28_replay_decodesOnlyAwaitedResults(t *testing.T) {
 	t.Parallel()
 	r := registry()

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// A codec reports an error of half a megabyte, which exceeds an item of the table. The instance is blocked regardless,
-// and continues later.
+// A codec reports an error of half a megabyte, which exceeds an item of the table. The instance is still blocked, and
+// continues later.
 func TestR28_codecErrorTooLargeForItem_blocksInstance(t *testing.T) {
 	t.Parallel()
 	r, c := registry(), &turning{id: "turned"}

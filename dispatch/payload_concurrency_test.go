@@ -65,8 +65,8 @@ func wantSideBySide(t *testing.T, r *perdure.Registry, orchestration string, s *
 	})
 }
 
-// TestR28_manyLargeResults_areFetchedConcurrently checks that code that awaits results one after the other waits for a
-// few batches of S3 calls, not for each call.
+// TestR28_manyLargeResults_areFetchedConcurrently checks that code that awaits results in sequence waits for a few
+// batches of S3 calls instead of each call.
 func TestR28_manyLargeResults_areFetchedConcurrently(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -92,7 +92,7 @@ func TestR28_manyLargeResults_areFetchedConcurrently(t *testing.T) {
 }
 
 // TestR28_manyLargeInputs_areStoredConcurrently checks that a turn with many large inputs waits for a few batches of S3
-// calls, not for each call.
+// calls instead of each call.
 func TestR28_manyLargeInputs_areStoredConcurrently(t *testing.T) {
 	t.Parallel()
 	r := registry()

@@ -66,7 +66,7 @@ func TestR28_startResponseIsLost_keepsItsInput(t *testing.T) {
 // noBucket is a backend without a payload store.
 type noBucket struct{ client.Backend }
 
-// TestR28_restartWithoutBucket_isRejected checks that a client with neither bucket nor codec starts no instance that
+// TestR28_restartWithoutBucket_isRejected checks that a client without a bucket and a codec starts no instance that
 // refers to another instance's payload.
 func TestR28_restartWithoutBucket_isRejected(t *testing.T) {
 	t.Parallel()

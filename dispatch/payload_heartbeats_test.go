@@ -13,7 +13,7 @@ import (
 )
 
 // An activity sends heartbeats with long details for ten minutes, and its codec makes them longer. New details replace
-// the old ones in the item. No details remain in the bucket, which would keep them until the instance is purged.
+// the old ones in the item. No details are stored in the bucket, where they would remain until the instance is purged.
 func TestR28_manyLongHeartbeatDetails_leaveNothingInTheBucket(t *testing.T) {
 	t.Parallel()
 	r, c := registry(), &turning{id: "turned"}

@@ -170,7 +170,8 @@ func segmentJSON(t *testing.T, it map[string]ddbtypes.AttributeValue) []byte {
 	return doc
 }
 
-// The turns that consume parked events refer to their data, and so do later executions. A process crashes at each call.
+// The turns that consume parked events refer to their data. Later executions also refer to it. A process crashes at
+// each call.
 func TestReferences_crashAtAnyCallWithParkedEvents_losesNothing(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -233,7 +234,7 @@ func TestReferences_readFails_turnIsRetried(t *testing.T) {
 	})
 }
 
-// Time that a session spends on reading data does not count for the turn limit of the code.
+// Time that a session spends on reading data does not count towards the turn limit of the code.
 func TestReferences_readIsSlow_turnLimitIsUnaffected(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: hoarder("add"), TurnLimit: time.Second}, func(ctx context.Context, h *hub) {

@@ -88,9 +88,9 @@ func lastCut(past []history.Event) int64 {
 	return 0
 }
 
-// TestR28_restartFromAnEvent_ownsItsPayloads checks that all payloads that a restart copies or sends again belong to
-// the new execution. The old instance is purged before the first turn of the new one. The client that restarts it needs
-// no codec.
+// TestR28_restartFromAnEvent_ownsItsPayloads checks that all payloads that a restart copies or resends belong to the
+// new execution. The old instance is purged before the first turn of the new one. The client that restarts it needs no
+// codec.
 func TestR28_restartFromAnEvent_ownsItsPayloads(t *testing.T) {
 	t.Parallel()
 	for name, codecs := range map[string][]perdure.Codec{"plain": nil, "encoded": {&turning{id: "turned"}}} {
@@ -138,8 +138,8 @@ func TestR28_restartFromAnEvent_ownsItsPayloads(t *testing.T) {
 	}
 }
 
-// TestR28_processDiesDuringARestart_sweepDeletesTheCopies checks a process that dies between the copies and the start.
-// A sweep deletes the copies. A repeated restart is complete, and a third one leaves no further payload.
+// TestR28_processDiesDuringARestart_sweepDeletesTheCopies checks a process that crashes between the copies and the
+// start. A sweep deletes the copies. A repeated restart is complete, and a third restart adds no payload.
 func TestR28_processDiesDuringARestart_sweepDeletesTheCopies(t *testing.T) {
 	t.Parallel()
 	dies := false
@@ -244,7 +244,7 @@ func TestR28_exportWithoutCodec_staysEncoded(t *testing.T) {
 
 // TestR28_exclusiveActivitiesWithLargeInputs_runOnce checks work items in the FIFO queue, which refer to their input.
 // The worker reads the input of a repeated, resent or redriven item. While the bucket is unavailable, the activities of
-// the key are released, and later each runs once.
+// the key are released. Later, each activity runs once.
 func TestR28_exclusiveActivitiesWithLargeInputs_runOnce(t *testing.T) {
 	t.Parallel()
 	for name, resend := range map[string]func(ctx context.Context, h *hub, r provider.Record) error{

@@ -40,8 +40,8 @@ func marksOf(t *testing.T, texts ...string) (marks string) {
 	return marks
 }
 
-// addBulky adds orchestrations that send and receive large payloads in all possible ways, and return everything that
-// they received.
+// addBulky adds orchestrations that send and receive large payloads in all possible ways, and return the received
+// payloads.
 func addBulky(r *perdure.Registry) {
 	perdure.AddActivity(r, "echo", func(_ context.Context, s string) (string, error) { return s, nil })
 	perdure.AddOrchestration(r, "bulky-child", func(ctx *perdure.OrchestrationContext, s string) ([]string, error) {
@@ -135,7 +135,7 @@ func (h *hub) purgeBy(ctx context.Context, c *client.Client, id string) {
 	}
 }
 
-// resend sends messages again with other deduplication IDs.
+// resend resends messages with different deduplication IDs.
 func (h *hub) resend(ctx context.Context, sent *sqs.SendMessageBatchInput) {
 	h.t.Helper()
 	again := *sent
@@ -152,8 +152,8 @@ func (h *hub) resend(ctx context.Context, sent *sqs.SendMessageBatchInput) {
 // keys returns the keys of the hub's payloads of executions ("x/") or messages ("m/").
 func (h *hub) keys(of string) []string { return h.Cloud.Bucket.Keys(simhub.PayloadBucket, "test/"+of) }
 
-// TestR28_largePayloads_areStoredInTheBucket checks that payloads are transferred in all ways, that no message or item
-// contains one, and that a purge leaves only the copies of messages.
+// TestR28_largePayloads_areStoredInTheBucket checks that payloads are transferred in all ways and that no message or
+// item contains a large payload. A purge leaves only the copies of messages.
 func TestR28_largePayloads_areStoredInTheBucket(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]simhub.Options{
@@ -281,8 +281,8 @@ func (h *hub) reads() (n int) {
 	return n
 }
 
-// TestR28_largeResults_areFetchedOnlyIfAwaited checks that a process fetches an awaited result once, and other results
-// never.
+// TestR28_largeResults_areFetchedOnlyIfAwaited checks that a process fetches each awaited result once, and no other
+// result.
 func TestR28_largeResults_areFetchedOnlyIfAwaited(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -441,7 +441,7 @@ func slowDown() error {
 	}
 }
 
-// TestR28_bucketThrottlesForHours_losesNothing checks that throttling by S3 blocks, fails or loses nothing, and that
+// TestR28_bucketThrottlesForHours_losesNothing checks that throttling by S3 does not block or fail instances, and that
 // all instances complete afterwards.
 func TestR28_bucketThrottlesForHours_losesNothing(t *testing.T) {
 	t.Parallel()
@@ -535,8 +535,8 @@ func TestR28_commitIsLostOrRepeated_losesNoPayload(t *testing.T) {
 	}
 }
 
-// TestR28_everyMessageTwice_findsItsPayload checks that repeated messages find their payloads, even if the first copy
-// was processed.
+// TestR28_everyMessageTwice_findsItsPayload checks that the payloads of repeated messages are found, even if the first
+// copy was processed.
 func TestR28_everyMessageTwice_findsItsPayload(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -547,7 +547,7 @@ func TestR28_everyMessageTwice_findsItsPayload(t *testing.T) {
 		}
 		c := client.New(h.Provider)
 		runBulky(ctx, h, c)
-		for _, call := range h.made() { // send every inbox message again, as a sender that got no response does
+		for _, call := range h.made() { // resend every inbox message, like a sender that received no response
 			sent, ok := call.Input.(*sqs.SendMessageBatchInput)
 			if ok && *sent.QueueUrl == h.Provider.Config().InboxURL {
 				h.resend(ctx, sent)
@@ -682,7 +682,7 @@ func TestR28_repeatedStart_leavesNoPayload(t *testing.T) {
 	})
 }
 
-// TestR28_startReplacesInstance_keepsItsInput checks a start that replaces an instance. Between its two tries the old
+// TestR28_startReplacesInstance_keepsItsInput checks a start that replaces an instance. Between its two tries, the old
 // instance is purged with its payloads, but the start has already stored the new input.
 func TestR28_startReplacesInstance_keepsItsInput(t *testing.T) {
 	t.Parallel()

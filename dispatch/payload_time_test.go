@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/internal/sleep"
 )
 
-// addGathering adds an orchestration that awaits the given number of large results in one turn, and one that needs
-// none.
+// addGathering adds an orchestration that awaits the given number of large results in one turn, and an orchestration
+// without results.
 func addGathering(r *perdure.Registry, results, size int) {
 	perdure.AddActivity(r, "make", func(_ context.Context, mark string) (string, error) {
 		return mark + strings.Repeat("x", size), nil
@@ -84,7 +84,7 @@ func TestR28_readsExceedAnInvocation_nextInvocationReadsTheRest(t *testing.T) {
 
 // TestR28_payloadsExceedCacheAndInvocation_waitForALongerInvocation checks payloads that are too large for the cache
 // and for one invocation. Each failed turn logs its progress and the needed setting. Other instances are unaffected.
-// The turn succeeds once invocations are longer, and nothing is lost, blocked or poison.
+// The turn succeeds when invocations are longer. No instance is blocked or poison, and no message is lost.
 func TestR28_payloadsExceedCacheAndInvocation_waitForALongerInvocation(t *testing.T) {
 	t.Parallel()
 	const results, size = 6, 9 << 20

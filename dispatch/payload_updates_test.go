@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// telling adds an orchestration that receives texts by updates, and returns all of them at the event "end". Its handler
-// returns the text, and its validator rejects texts that begin with "no".
+// telling adds an orchestration that receives texts by updates, and returns all of them after the event "end". Its
+// handler returns the text, and its validator rejects texts that begin with "no".
 func telling(r *perdure.Registry) *perdure.Registry {
 	perdure.AddOrchestration(r, "telling", func(ctx *perdure.OrchestrationContext, texts []string) ([]string, error) {
 		err := perdure.SetUpdateHandler(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) {
@@ -45,7 +45,7 @@ func telling(r *perdure.Registry) *perdure.Registry {
 	return r
 }
 
-// answered is the result of an update as a client receives it.
+// answered is the result of an update that a client receives.
 type answered struct {
 	result json.RawMessage
 	err    error
@@ -83,9 +83,9 @@ func (h *hub) raiseAndServe(ctx context.Context, c *client.Client, event string)
 	h.serveFor(time.Minute)
 }
 
-// TestR28_update_isStoredEncoded checks that with a codec, no part of an update is stored as plain data: its input,
-// received before the start or accepted, its handler's result, and the result item. A client with the codec receives
-// the result. A client without it receives an error with the encoded result.
+// TestR28_update_isStoredEncoded checks that with a codec, no part of an update is stored as plain data. The parts are
+// the input, which is received before the start or accepted, the handler's result, and the result item. A client with
+// the codec receives the result. A client without the codec receives an error with the encoded result.
 func TestR28_update_isStoredEncoded(t *testing.T) {
 	t.Parallel()
 	codec := &turning{id: "turned"}
@@ -137,8 +137,8 @@ func (h *hub) first(ctx context.Context) provider.Instance {
 }
 
 // TestR28_updateResult_outlivesItsExecution checks that large inputs and results of updates are in the bucket. A result
-// has its own copy, which can be read after the execution is erased. An expired copy is stored again. Inputs that were
-// received before the start or carried over belong to the execution.
+// has its own copy, which can be read after the execution is erased. A read stores an expired copy again. Inputs that
+// were received before the start or carried over belong to the execution.
 func TestR28_updateResult_outlivesItsExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{
@@ -165,7 +165,7 @@ func TestR28_updateResult_outlivesItsExecution(t *testing.T) {
 		}
 
 		h.raiseAndServe(ctx, c, "anew")
-		// as an erased execution has lost them
+		// like the erasure of the execution
 		if err := h.Provider.Payloads().DeletePayloads(ctx, h.keysOf(ctx, first)...); err != nil {
 			t.Fatal(err)
 		}
@@ -216,8 +216,8 @@ func TestR28_updateResultWithoutBucket_failsAboveTheLimit(t *testing.T) {
 	}
 }
 
-// TestR28_buildWithoutCodec_keepsUpdates checks that a build without the codec neither accepts nor rejects an update.
-// The instance is blocked, and the next build processes the update.
+// TestR28_buildWithoutCodec_keepsUpdates checks that a build without the codec does not accept or reject an update. The
+// instance is blocked, and the next build processes the update.
 func TestR28_buildWithoutCodec_keepsUpdates(t *testing.T) {
 	t.Parallel()
 	r := telling(registry())

@@ -10,13 +10,13 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// clientWithClock returns a client whose clock is off by the given duration.
-func (a *asking) clientWithClock(off time.Duration) *client.Client {
+// clientWithClock returns a client whose clock differs by the given duration.
+func (a *tokenHub) clientWithClock(off time.Duration) *client.Client {
 	return client.New(a.Provider, client.WithClock(func() time.Time { return time.Now().Add(off) }))
 }
 
 // beatEvery sends heartbeats at an interval while the hub runs for d.
-func (a *asking) beatEvery(ctx context.Context, holder *client.Client, token string, every, d time.Duration) {
+func (a *tokenHub) beatEvery(ctx context.Context, holder *client.Client, token string, every, d time.Duration) {
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
@@ -42,7 +42,7 @@ func (a *asking) beatEvery(ctx context.Context, holder *client.Client, token str
 // correct clock count.
 func TestR26_heartbeatFromTheFuture_countsOnce(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute})
 		if _, err := a.clientWithClock(30*24*time.Hour).HeartbeatActivity(ctx, a.token(0), nil); err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestR26_heartbeatsWithWrongClock_count(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, -6 * time.Minute, -2 * time.Minute, 6 * time.Minute, time.Hour} {
 		t.Run(off.String(), func(t *testing.T) {
 			t.Parallel()
-			askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+			withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 				in := a.begin(question{Heartbeat: 5 * time.Minute})
 				a.beatEvery(ctx, a.clientWithClock(off), a.token(0), time.Minute, 40*time.Minute)
 				a.wantOpen(in)
@@ -75,10 +75,11 @@ func TestR26_heartbeatsWithWrongClock_count(t *testing.T) {
 	}
 }
 
-// The clock of the first attempt's holder was ahead of the second's. The heartbeats of the second still count.
+// The clock of the first attempt's holder was ahead of the clock of the second attempt's holder. The heartbeats of the
+// second holder still count.
 func TestR26_heartbeatEarlierThanLastAttempts_counts(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute, Every: time.Minute})
 		if _, err := a.clientWithClock(3*time.Hour).HeartbeatActivity(ctx, a.token(0), nil); err != nil {
 			t.Fatal(err)
@@ -98,7 +99,7 @@ func TestR26_heartbeatEarlierThanLastAttempts_counts(t *testing.T) {
 // The heartbeat timeout is about as short as the interval in which heartbeats are not written again.
 func TestR26_shortHeartbeatTimeout_heartbeatsAreWritten(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.start("asks", question{Heartbeat: 1200 * time.Millisecond})
 		for len(a.passedTokens()) == 0 {
 			a.serveFor(100 * time.Millisecond)
@@ -110,11 +111,12 @@ func TestR26_shortHeartbeatTimeout_heartbeatsAreWritten(t *testing.T) {
 	})
 }
 
-// By the clock of a token holder, the schedule-to-close timeout has expired. Its heartbeat and result still count.
+// According to the clock of a token holder, the schedule-to-close timeout has expired. Its heartbeat and result still
+// count.
 func TestR26_resultWithWrongClock_counts(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
-		askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+		withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 			in := a.begin(question{ScheduleToClose: time.Hour, Heartbeat: 10 * time.Minute})
 			a.serveFor(5 * time.Minute)
 			holder := a.clientWithClock(off)
@@ -136,7 +138,7 @@ func TestR26_resultWithWrongClock_counts(t *testing.T) {
 func TestR26_failureWithWrongClock_isRetriedAfterTheDelay(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{-30 * 24 * time.Hour, 30 * 24 * time.Hour} {
-		askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+		withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 			in := a.begin(question{Every: 10 * time.Minute})
 			a.serveFor(time.Minute)
 			if err := a.clientWithClock(off).FailActivity(ctx, a.token(0), errors.New("nobody is there")); err != nil {

@@ -12,7 +12,7 @@ import (
 // until the resume.
 func TestR26_paused_resultOfTokenHolderIsParked(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{
 			StartToClose: 20 * time.Hour, Heartbeat: 5 * time.Minute, ScheduleToClose: 30 * time.Hour,
 			Every: time.Minute,

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// The last of hundreds of activities that one process completes costs as much as the first: the process does not read
-// the outcomes of the others.
+// If one process completes hundreds of activities, the last completion costs as much as the first. The process does not
+// read the outcomes of the other activities.
 func TestR26_hundredsArePending_lastCompletionCostsAsMuchAsTheFirst(t *testing.T) {
 	t.Parallel()
 	const asked = 200

@@ -28,14 +28,14 @@ import (
 type question struct {
 	StartToClose, Heartbeat, ScheduleToClose, Every time.Duration
 	Waited                                          bool
-	// Takes is how long the activity runs after it has passed its token. Once limits Takes to the first run. Fails
-	// makes the activity return an error.
+	// Takes is the time for which the activity runs after it has passed its token. Once limits Takes to the first run.
+	// Fails makes the activity return an error.
 	Takes time.Duration
 	Once  bool
 	// Beats makes the activity send a heartbeat before it returns.
 	Beats bool
 	Fails bool
-	// GivesUp is when the orchestration cancels the activity; 0 means never.
+	// GivesUp is the time after which the orchestration cancels the activity. 0 means never.
 	GivesUp time.Duration
 }
 
@@ -67,8 +67,8 @@ type passedToken struct {
 	at      time.Time
 }
 
-// asking is a hub whose activity "ask" is completed by the test.
-type asking struct {
+// tokenHub is a hub whose activity "ask" is completed by the test.
+type tokenHub struct {
 	*hub
 
 	client *client.Client
@@ -76,7 +76,7 @@ type asking struct {
 	tokens []passedToken
 }
 
-func (a *asking) ask(ctx context.Context, q question) (string, error) {
+func (a *tokenHub) ask(ctx context.Context, q question) (string, error) {
 	info := perdure.ActivityInfoFrom(ctx)
 	a.mu.Lock()
 	a.tokens = append(a.tokens, passedToken{info.CompletionToken, info.Attempt, time.Now()})
@@ -95,14 +95,14 @@ func (a *asking) ask(ctx context.Context, q question) (string, error) {
 }
 
 // passedTokens returns the tokens of all runs so far.
-func (a *asking) passedTokens() []passedToken {
+func (a *tokenHub) passedTokens() []passedToken {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append([]passedToken(nil), a.tokens...)
 }
 
 // token returns the token of the n-th run, starting at 0.
-func (a *asking) token(n int) string {
+func (a *tokenHub) token(n int) string {
 	a.t.Helper()
 	if tokens := a.passedTokens(); n < len(tokens) {
 		return tokens[n].token
@@ -125,10 +125,10 @@ func asks(ctx *perdure.OrchestrationContext, q question) (string, error) {
 	return text, nil
 }
 
-// askingOn runs f on a hub in virtual time.
-func askingOn(t *testing.T, o simhub.Options, f func(ctx context.Context, a *asking)) {
+// withTokenHub runs f on a hub in virtual time.
+func withTokenHub(t *testing.T, o simhub.Options, f func(ctx context.Context, a *tokenHub)) {
 	t.Helper()
-	a := &asking{}
+	a := &tokenHub{}
 	o.Registry = perdure.NewRegistry()
 	perdure.AddActivity(o.Registry, "ask", a.ask)
 	perdure.AddOrchestration(o.Registry, "asks", asks)
@@ -139,19 +139,19 @@ func askingOn(t *testing.T, o simhub.Options, f func(ctx context.Context, a *ask
 }
 
 // begin starts an instance, and runs the hub until its activity is pending.
-func (a *asking) begin(q question) provider.Instance {
+func (a *tokenHub) begin(q question) provider.Instance {
 	a.t.Helper()
 	in := a.start("asks", q)
 	a.serveFor(q.Takes + 10*time.Second)
 	return in
 }
 
-func (a *asking) complete(n int, result string) error {
+func (a *tokenHub) complete(n int, result string) error {
 	return a.client.CompleteActivity(a.t.Context(), a.token(n), result)
 }
 
 // beatWhile sends a heartbeat every minute while the hub runs for the given minutes.
-func (a *asking) beatWhile(ctx context.Context, token string, minutes int) {
+func (a *tokenHub) beatWhile(ctx context.Context, token string, minutes int) {
 	go func() {
 		for range minutes {
 			if _, err := a.client.HeartbeatActivity(ctx, token, nil); err != nil {
@@ -163,8 +163,8 @@ func (a *asking) beatWhile(ctx context.Context, token string, minutes int) {
 	a.serveFor(time.Duration(minutes) * time.Minute)
 }
 
-// wantEnd fails unless an instance has ended with an output that contains want.
-func (a *asking) wantEnd(in provider.Instance, want string) {
+// wantEnd fails the test unless an instance has ended with an output that contains want.
+func (a *tokenHub) wantEnd(in provider.Instance, want string) {
 	a.t.Helper()
 	end, err := a.Provider.ReadTerminalEvent(a.t.Context(), in.ExecutionID)
 	if err != nil || !strings.Contains(string(end.Output), want) {
@@ -172,8 +172,8 @@ func (a *asking) wantEnd(in provider.Instance, want string) {
 	}
 }
 
-// wantOpen fails if an instance has ended.
-func (a *asking) wantOpen(in provider.Instance) {
+// wantOpen fails the test if an instance has ended.
+func (a *tokenHub) wantOpen(in provider.Instance) {
 	a.t.Helper()
 	if end, err := a.Provider.ReadTerminalEvent(a.t.Context(), in.ExecutionID); err == nil {
 		a.t.Fatalf("instance has ended with %s, want running", end.Output)
@@ -191,7 +191,7 @@ func TestR26_pendingActivity_isCompletedByToken(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	askingOn(t, simhub.Options{Logger: log}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{Logger: log}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{})
 		a.serveFor(48 * time.Hour)
 		a.wantOpen(in)
@@ -223,7 +223,7 @@ func TestR26_pendingActivity_isCompletedByToken(t *testing.T) {
 
 func TestR26_invalidOrLateToken_errorNamesTheReason(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{Every: time.Minute})
 		good := a.token(0)
 		for _, bad := range []string{
@@ -287,7 +287,7 @@ func TestR26_invalidOrLateToken_errorNamesTheReason(t *testing.T) {
 // The activity has ended, and its execution continues.
 func TestR26_tokenOfEndedActivity_isRejected(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{GivesUp: time.Hour})
 		if err := a.complete(0, "once"); err != nil {
 			t.Fatal(err)
@@ -301,10 +301,10 @@ func TestR26_tokenOfEndedActivity_isRejected(t *testing.T) {
 	})
 }
 
-// A result that could not be sent does not end its attempt, even after heartbeats. The caller can send it again.
+// A result that could not be sent does not end its attempt, even after heartbeats. The caller can resend it.
 func TestR26_resultSendFails_canBeSentAgain(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{Heartbeat: time.Hour})
 		if _, err := a.client.HeartbeatActivity(ctx, a.token(0), nil); err != nil {
 			t.Fatal(err)
@@ -345,7 +345,7 @@ func TestR26_completedBeforePending_endsOnce(t *testing.T) {
 		for _, together := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " ", together), func(t *testing.T) {
 				t.Parallel()
-				askingOn(t, simhub.Options{}, func(_ context.Context, a *asking) {
+				withTokenHub(t, simhub.Options{}, func(_ context.Context, a *tokenHub) {
 					in := a.start("asks", q)
 					a.serveFor(30 * time.Second)
 					if !together {
@@ -374,7 +374,7 @@ func TestR26_completedBeforePending_endsOnce(t *testing.T) {
 }
 
 // holdBack makes receives from a queue fail for a while.
-func (a *asking) holdBack(queueURL string, d time.Duration) simaws.Interceptor {
+func (a *tokenHub) holdBack(queueURL string, d time.Duration) simaws.Interceptor {
 	until := time.Now().Add(d + 15*time.Second)
 	return func(_ context.Context, c simaws.Call, next func() error) error {
 		if in, ok := c.Input.(*sqs.ReceiveMessageInput); ok && *in.QueueUrl == queueURL && time.Now().Before(until) {
@@ -423,7 +423,7 @@ func TestR26_timeout_endsPendingAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			askingOn(t, simhub.Options{}, func(_ context.Context, a *asking) {
+			withTokenHub(t, simhub.Options{}, func(_ context.Context, a *tokenHub) {
 				began := time.Now()
 				in := a.begin(test.q)
 				a.serveFor(test.at - time.Since(began) - time.Second)
@@ -440,7 +440,7 @@ func TestR26_timeout_endsPendingAttempt(t *testing.T) {
 
 func TestR26_pendingAttemptTimesOut_isRetried(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{Heartbeat: 10 * time.Minute, Every: time.Minute})
 		if _, err := a.client.HeartbeatActivity(ctx, a.token(0), map[string]int{"page": 7}); err != nil {
 			t.Fatal(err)
@@ -465,10 +465,10 @@ func TestR26_pendingAttemptTimesOut_isRetried(t *testing.T) {
 	})
 }
 
-// Each heartbeat extends the heartbeat timeout. There is one timer for each timeout that passes.
+// Each heartbeat extends the heartbeat timeout. There is one timer for each timeout period.
 func TestR26_heartbeats_keepPendingAttemptOpen(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute})
 		const hours = 6
 		from := len(a.made())
@@ -501,7 +501,7 @@ func TestR26_heartbeatDuringTimeoutCheck_countsOrIsRejected(t *testing.T) {
 		t.Run(fmt.Sprint("after ", after), func(t *testing.T) {
 			t.Parallel()
 			var once sync.Once
-			askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+			withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 				in := a.begin(question{Heartbeat: 5 * time.Minute})
 				var beatErr, lateErr error
 				a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -553,7 +553,7 @@ func TestR26_timeoutAndCompletion_firstMessageWins(t *testing.T) {
 	for _, every := range []time.Duration{0, time.Minute} {
 		t.Run(every.String(), func(t *testing.T) {
 			t.Parallel()
-			askingOn(t, simhub.Options{}, func(_ context.Context, a *asking) {
+			withTokenHub(t, simhub.Options{}, func(_ context.Context, a *tokenHub) {
 				in := a.begin(question{StartToClose: 5 * time.Minute, Every: every})
 				a.serveFor(4*time.Minute + 40*time.Second)
 				a.interfere(a.holdBack(a.Provider.Config().InboxURL, time.Minute))
@@ -573,7 +573,7 @@ func TestR26_timeoutAndCompletion_firstMessageWins(t *testing.T) {
 
 func TestR26_failureSentTwice_causesOneRetry(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{Every: time.Minute})
 		a.interfere(a.holdBack(a.Provider.Config().InboxURL, 10*time.Second))
 		for _, why := range []string{"no", "no", "another no"} {
@@ -598,11 +598,11 @@ func TestR26_failureSentTwice_causesOneRetry(t *testing.T) {
 	})
 }
 
-// A pending activity is cancelled without WaitForCancellation. The holder learns of the cancel, and its messages are
+// A pending activity is cancelled without WaitForCancellation. The holder receives the cancel, and its messages are
 // recorded.
 func TestR26_pendingActivityCancelled_heartbeatReportsIt(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{StartToClose: time.Hour, GivesUp: 5 * time.Minute})
 		if c, err := a.client.HeartbeatActivity(ctx, a.token(0), nil); err != nil || c.Requested {
 			t.Fatalf("got cancel state %+v, error %v, want no request", c, err)
@@ -621,12 +621,12 @@ func TestR26_awaitedPendingActivityCancelled_waitsForHolderOrGrace(t *testing.T)
 	t.Parallel()
 	const grace = 2 * time.Minute
 	for name, test := range map[string]struct {
-		end  func(a *asking) error
+		end  func(a *tokenHub) error
 		want string
 		how  string
 	}{
-		"completed": {func(a *asking) error { return a.complete(0, "paid") }, "returned", history.OutcomeReturned},
-		"failed": {func(a *asking) error {
+		"completed": {func(a *tokenHub) error { return a.complete(0, "paid") }, "returned", history.OutcomeReturned},
+		"failed": {func(a *tokenHub) error {
 			return a.client.FailActivity(a.t.Context(), a.token(0), errors.New("undone"))
 		}, "returned", history.OutcomeReturned},
 		"given up": {nil, "cancelled", history.OutcomeAbandoned},
@@ -634,7 +634,7 @@ func TestR26_awaitedPendingActivityCancelled_waitsForHolderOrGrace(t *testing.T)
 		for _, every := range []time.Duration{0, time.Hour} {
 			t.Run(fmt.Sprint(name, " ", every), func(t *testing.T) {
 				t.Parallel()
-				askingOn(t, simhub.Options{CancellationGracePeriod: grace}, func(ctx context.Context, a *asking) {
+				withTokenHub(t, simhub.Options{CancellationGracePeriod: grace}, func(ctx context.Context, a *tokenHub) {
 					in := a.begin(question{Waited: true, GivesUp: time.Minute, Every: every})
 					a.serveFor(time.Minute)
 					a.wantOpen(in)
@@ -666,7 +666,7 @@ func TestR26_awaitedPendingActivityCancelled_waitsForHolderOrGrace(t *testing.T)
 // The cancel is committed before the worker reports the activity as pending.
 func TestR26_cancelledBeforePending_hasGracePeriod(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{CancellationGracePeriod: 3 * time.Minute}, func(_ context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{CancellationGracePeriod: 3 * time.Minute}, func(_ context.Context, a *tokenHub) {
 		in := a.start("asks", question{Waited: true, GivesUp: time.Minute, Takes: 2 * time.Minute})
 		a.serveFor(3*time.Minute + 50*time.Second)
 		a.wantOpen(in)
@@ -680,10 +680,10 @@ func TestR26_cancelledBeforePending_hasGracePeriod(t *testing.T) {
 }
 
 // endedAs returns the outcome of an instance's cancelled activity.
-func (a *asking) endedAs(in provider.Instance) string { return a.cancelDetails(in).Outcome }
+func (a *tokenHub) endedAs(in provider.Instance) string { return a.cancelDetails(in).Outcome }
 
 // cancelDetails returns the cancel details in the end of a cancelled activity.
-func (a *asking) cancelDetails(in provider.Instance) (n history.CancelDetails) {
+func (a *tokenHub) cancelDetails(in provider.Instance) (n history.CancelDetails) {
 	a.t.Helper()
 	for _, e := range a.events(in) {
 		if (e.Kind == history.ActivityCompleted || e.Kind == history.ActivityFailed) && e.Cancel != nil {
@@ -699,15 +699,15 @@ func reportsPending(c simaws.Call) bool {
 	return ok && len(in.Entries) > 0 && strings.Contains(*in.Entries[0].MessageBody, `"kind":"activityPending"`)
 }
 
-// The worker dies after it has reported the attempt as pending, and before it deletes the record. The code does not run
-// again.
+// The worker crashes after it has reported the attempt as pending, and before it deletes the record. The code does not
+// run again.
 func TestR26_workerDiesAfterReportingPending_runsNothingAgain(t *testing.T) {
 	t.Parallel()
 	for _, waited := range []bool{false, true} {
 		t.Run(fmt.Sprint(waited), func(t *testing.T) {
 			t.Parallel()
 			intercept, crashed := crashOnce(true, reportsPending)
-			askingOn(t, simhub.Options{Intercept: intercept}, func(_ context.Context, a *asking) {
+			withTokenHub(t, simhub.Options{Intercept: intercept}, func(_ context.Context, a *tokenHub) {
 				in := a.begin(question{StartToClose: 2 * time.Hour, Waited: waited})
 				checkID := a.retryOf(in).NextCheckID
 				a.serveFor(time.Hour)
@@ -726,7 +726,7 @@ func TestR26_workerDiesAfterReportingPending_runsNothingAgain(t *testing.T) {
 	}
 }
 
-// The worker dies before it reports the attempt as pending. The code runs again with the same token, so the first
+// The worker crashes before it reports the attempt as pending. The code runs again with the same token, so the first
 // holder can still complete the activity.
 func TestR26_workerDiesBeforeReportingPending_runsAgainWithSameToken(t *testing.T) {
 	t.Parallel()
@@ -734,7 +734,7 @@ func TestR26_workerDiesBeforeReportingPending_runsAgainWithSameToken(t *testing.
 		u, ok := c.Input.(*dynamodb.UpdateItemInput)
 		return ok && strings.Contains(*u.UpdateExpression, "#pendingOf")
 	})
-	askingOn(t, simhub.Options{Intercept: intercept}, func(_ context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{Intercept: intercept}, func(_ context.Context, a *tokenHub) {
 		in := a.begin(question{})
 		a.serveFor(time.Hour)
 		runs := a.passedTokens()
@@ -753,7 +753,7 @@ func TestR26_workerDiesBeforeReportingPending_runsAgainWithSameToken(t *testing.
 // The last heartbeat of the worker counts for an attempt that becomes pending, and its details are stored.
 func TestR26_heartbeatOfWorker_countsForPendingAttempt(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		began := time.Now()
 		in := a.begin(question{Heartbeat: 5 * time.Minute, Takes: 4 * time.Minute, Beats: true})
 		if r, err := a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil ||
@@ -772,7 +772,7 @@ func TestR26_heartbeatOfWorker_countsForPendingAttempt(t *testing.T) {
 // therefore not the end of all work.
 func TestR26_earlierAttemptTimedOut_awaitedCancelIsAbandoned(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{CancellationGracePeriod: 10 * time.Minute}, func(_ context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{CancellationGracePeriod: 10 * time.Minute}, func(_ context.Context, a *tokenHub) {
 		in := a.begin(question{
 			Waited: true, StartToClose: 5 * time.Minute, Every: time.Minute, GivesUp: 8 * time.Minute,
 		})
@@ -795,7 +795,7 @@ func TestR26_earlierAttemptTimedOut_awaitedCancelIsAbandoned(t *testing.T) {
 // does not apply.
 func TestR26_cancelledAttemptTimesOut_isNotRetried(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{CancellationGracePeriod: time.Hour}, func(_ context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{CancellationGracePeriod: time.Hour}, func(_ context.Context, a *tokenHub) {
 		in := a.begin(question{Waited: true, Heartbeat: 2 * time.Minute, Every: time.Minute, GivesUp: time.Minute})
 		a.serveFor(time.Minute)
 		a.wantOpen(in)
@@ -809,11 +809,11 @@ func TestR26_cancelledAttemptTimesOut_isNotRetried(t *testing.T) {
 	})
 }
 
-// A timer for another time than the next check, for instance a late earlier one, does not move the check, even after a
+// A timer for a time other than the next check, for example a late earlier timer, does not move the check, even after a
 // heartbeat.
 func TestR26_timerOfAnotherTime_changesNothing(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute})
 		a.serveFor(time.Minute)
 		if _, err := a.client.HeartbeatActivity(ctx, a.token(0), nil); err != nil {
@@ -843,7 +843,7 @@ func TestR26_pendingStateCannotBeWritten_awaitedActivityIsReleased(t *testing.T)
 	for _, waited := range []bool{false, true} {
 		t.Run(fmt.Sprint("waited ", waited), func(t *testing.T) {
 			t.Parallel()
-			askingOn(t, simhub.Options{}, func(_ context.Context, a *asking) {
+			withTokenHub(t, simhub.Options{}, func(_ context.Context, a *tokenHub) {
 				until := time.Now().Add(30 * time.Minute)
 				a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if u, ok := c.Input.(*dynamodb.UpdateItemInput); ok &&
@@ -872,10 +872,10 @@ func TestR26_pendingStateCannotBeWritten_awaitedActivityIsReleased(t *testing.T)
 }
 
 // The worker stops an activity at the end of its invocation, before the activity is reported as pending. Another worker
-// may have it by then, so it runs again, and the second run becomes pending.
+// may then have the activity, so it runs again, and the second run becomes pending.
 func TestR26_stoppedByWorker_runsAgainBeforePending(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{InvocationLimit: time.Minute}, func(_ context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{InvocationLimit: time.Minute}, func(_ context.Context, a *tokenHub) {
 		in := a.start("asks", question{Takes: 55 * time.Second, Once: true})
 		a.serveFor(30 * time.Minute)
 		runs := a.passedTokens()
@@ -894,8 +894,8 @@ func TestR26_stoppedByWorker_runsAgainBeforePending(t *testing.T) {
 	})
 }
 
-// A process dies, or a call fails, at any call of an activity that times out, is retried, sends heartbeats and is
-// completed. The end is the same.
+// A process crashes, or a call fails, at any call of an activity that times out, is retried, sends heartbeats and is
+// completed. The result is the same.
 func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, func() int64){
@@ -924,9 +924,9 @@ func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 				t.Parallel()
 				for n, more := int64(1), true; more; n += shortrun.Step(crashStep) {
 					intercept, calls := fault(n)
-					askingOn(t, simhub.Options{
+					withTokenHub(t, simhub.Options{
 						Environments: 2, Intercept: intercept,
-					}, func(_ context.Context, a *asking) {
+					}, func(_ context.Context, a *tokenHub) {
 						a.timeOutThenComplete(n, q)
 					})
 					more = calls() >= n && !t.Failed()
@@ -937,7 +937,7 @@ func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 }
 
 // timeOutThenComplete lets the first attempt time out, keeps the second open for a while, and completes it.
-func (a *asking) timeOutThenComplete(n int64, q question) {
+func (a *tokenHub) timeOutThenComplete(n int64, q question) {
 	in := a.start("asks", q)
 	a.serveFor(40 * time.Minute)
 	runs := a.passedTokens()
@@ -946,9 +946,9 @@ func (a *asking) timeOutThenComplete(n int64, q question) {
 		a.t.Errorf("call %d: got runs %+v, want attempt 2 or 3 last", n, runs)
 	}
 	token := func() string { runs := a.passedTokens(); return runs[len(runs)-1].token }
-	a.insist(func() error { _, err := a.client.HeartbeatActivity(a.t.Context(), token(), "there"); return err })
+	a.repeatCall(func() error { _, err := a.client.HeartbeatActivity(a.t.Context(), token(), "there"); return err })
 	a.serveFor(time.Minute)
-	a.insist(func() error { return a.client.CompleteActivity(a.t.Context(), token(), "in the end") })
+	a.repeatCall(func() error { return a.client.CompleteActivity(a.t.Context(), token(), "in the end") })
 	a.serveFor(12 * time.Hour)
 	end, err := a.Provider.ReadTerminalEvent(a.t.Context(), in.ExecutionID)
 	if err != nil || !strings.Contains(string(end.Output), "in the end") &&
@@ -966,8 +966,8 @@ func (a *asking) timeOutThenComplete(n int64, q question) {
 	}
 }
 
-// insist retries a call as a token holder would.
-func (a *asking) insist(call func() error) {
+// repeatCall retries a call like a token holder.
+func (a *tokenHub) repeatCall(call func() error) {
 	for range 20 {
 		err := call()
 		if _, answered := errors.AsType[*client.TokenError](err); err == nil || answered {
@@ -981,7 +981,7 @@ func (a *asking) insist(call func() error) {
 // Every timer message is sent twice, and there is still one timer, one attempt at a time, and one outcome.
 func TestR26_timersSentTwice_changeNothing(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{Environments: 2}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{Environments: 2}, func(ctx context.Context, a *tokenHub) {
 		a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			in, ok := c.Input.(*sqs.SendMessageBatchInput)
 			if ok && *in.QueueUrl == a.Provider.Config().TimersURL {
@@ -1009,10 +1009,10 @@ func TestR26_timersSentTwice_changeNothing(t *testing.T) {
 	})
 }
 
-// All queues are lost. A reconciliation continues from the table, and keeps the timeouts of a pending attempt.
+// All queues are lost. A reconciliation continues from the table, and preserves the timeouts of a pending attempt.
 func TestR26_reconciliation_keepsTimeoutsOfAPendingAttempt(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{StartToClose: time.Hour})
 		a.Close()
 		reg := perdure.NewRegistry()

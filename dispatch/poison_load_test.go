@@ -26,7 +26,7 @@ import (
 var backlog = flag.Int("backlog", manyOr(500),
 	"number of work items of TestR13_backlogAfterAnOutage_drainsAsFast, 500 per orchestration")
 
-// sleepLikeAWS waits as long as a call to AWS takes.
+// sleepLikeAWS waits for the typical duration of a call to AWS.
 func sleepLikeAWS(ctx context.Context, c simaws.Call) {
 	took := 5 * time.Millisecond
 	switch c.Service {
@@ -163,8 +163,8 @@ func (h *hub) receiveAndTurn() []provider.Record {
 	return records
 }
 
-// In an outage, a backlog was delivered several times without any run. Afterwards, it is processed as fast as any other
-// backlog, with one delivery per item, and no item fails.
+// In an outage, a backlog was delivered several times without any run. Afterwards, the backlog is processed as fast as
+// any other backlog, with one delivery per item, and no item fails.
 func TestR13_backlogAfterAnOutage_drainsAsFast(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -224,7 +224,7 @@ func (s *externalKiller) note(c simaws.Call) {
 	}
 }
 
-// For five minutes, all worker processes die twice a second for an external reason, while 264 orchestrations run. No
+// For five minutes, all worker processes crash twice a second for an external reason, while 264 orchestrations run. No
 // orchestration fails, and no record is delivered endlessly.
 func TestR13_processesAreKilledExternally_nothingIsPoison(t *testing.T) {
 	shortrun.Skip(t)
@@ -318,8 +318,8 @@ func (h *hub) wantNoDead(url string) {
 	}
 }
 
-// An activity that kills its process runs beside others in its first three deliveries. In at most one more delivery,
-// the others of its batch wait for it. In later deliveries, they run before it.
+// An activity that kills its process runs together with others in its first three deliveries. In at most one more
+// delivery, the other activities of its batch wait for it. In later deliveries, they run before it.
 func TestR13_activityKillsItsProcess_fewNeighboursAreLost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ killers, healthy, processes int }{

@@ -66,8 +66,8 @@ func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []p
 }
 
 // Interleaving: a suspect waits for a minute until the other records of its batch are done, while its lease would
-// expire after half a minute. The lease is renewed, and no other process runs the suspect. If its process dies while it
-// waits, SQS redelivers the suspect within half a minute.
+// expire after half a minute. The lease is renewed, and no other process runs the suspect. If its process crashes while
+// it waits, SQS redelivers the suspect within half a minute.
 func TestR13_suspectWaitsForItsBatch_isLeased(t *testing.T) {
 	t.Parallel()
 	for name, dies := range map[string]bool{"suspect runs": false, "the process dies": true} {
@@ -133,7 +133,7 @@ func TestR13_suspectSucceeds_itsMarksAreTakenAway(t *testing.T) {
 	})
 }
 
-// A polling process has several batches. It runs one suspect of all of them at a time.
+// A polling process has several batches. It runs one suspect of all batches at a time.
 func TestR13_severalBatches_oneSuspectRunsAtATime(t *testing.T) {
 	t.Parallel()
 	var running, most atomic.Int64
@@ -161,7 +161,8 @@ func TestR13_severalBatches_oneSuspectRunsAtATime(t *testing.T) {
 	})
 }
 
-// A suspect that does not fit the rest of the invocation is released without a crash marker: it has not started.
+// A suspect that does not fit the rest of the invocation is released without a crash marker, because it has not
+// started.
 func TestR13_suspectDoesNotFitInvocation_isReleasedUnmarked(t *testing.T) {
 	t.Parallel()
 	var running, most atomic.Int64
@@ -180,7 +181,7 @@ func TestR13_suspectDoesNotFitInvocation_isReleasedUnmarked(t *testing.T) {
 			died, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{
 				ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record,
 			})
-			// the live process removed the marker of the first; the second keeps its one
+			// the live process removed the marker of the first activity, and the second one keeps its marker
 			if want := int(it.ActivityID) - 3; err != nil || died != want {
 				t.Errorf("activity %d: got %d crash markers, error %v", it.ActivityID, died, err)
 			}
@@ -188,7 +189,7 @@ func TestR13_suspectDoesNotFitInvocation_isReleasedUnmarked(t *testing.T) {
 	})
 }
 
-// workItemsAfter returns the visible work items after a while.
+// workItemsAfter waits for d and returns the visible work items.
 func (h *hub) workItemsAfter(d time.Duration) []provider.LockedWorkItem {
 	h.t.Helper()
 	time.Sleep(d)

@@ -23,12 +23,12 @@ import (
 )
 
 // Interleavings of these tests:
-//   - An outage raises the receive count of a healthy record, and then its process dies once for another reason.
-//   - A batch has poison and healthy records. Each death costs all of them a delivery, and started records have crash
+//   - An outage raises the receive count of a healthy record, and then its process crashes once for another reason.
+//   - A batch has poison and healthy records. Each crash costs all of them a delivery, and started records have crash
 //     markers.
-//   - A process dies twice a second for another reason, with all its records.
-//   - The process dies between the dead letter, the outcome and the delete. Each is repeated, and none is lost.
-//   - The code dies during the replay of an uncached instance, before its turn.
+//   - A process crashes twice a second for another reason, with all its records.
+//   - The process crashes between the dead letter, the outcome and the delete. Each is repeated, and none is lost.
+//   - The code crashes the process during the replay of an uncached instance, before its turn.
 //   - SQS moves a record to the dead letters although no code has run for it.
 //   - An instance is blocked as poison, and another build or more memory fixes it.
 
@@ -46,8 +46,8 @@ func (d *deadly) run(ctx context.Context, n int) (int, error) {
 	return n, nil
 }
 
-// poisonRegistry returns a registry with an activity "deadly" and an orchestration that runs it beside n healthy
-// activities and returns how it ended.
+// poisonRegistry returns a registry with an activity "deadly" and an orchestration that runs it together with n healthy
+// activities and returns its end.
 func poisonRegistry(d *deadly) *perdure.Registry {
 	r := registry()
 	perdure.AddActivity(r, "deadly", d.run)
@@ -68,7 +68,7 @@ func poisonRegistry(d *deadly) *perdure.Registry {
 	return r
 }
 
-// crashable is an interceptor with which processes can die.
+// crashable is an interceptor with which processes can crash.
 var crashable = simhub.Crash(func(simaws.Call) (bool, bool) { return false, false })
 
 // dead returns the dead letters of a queue and their reasons.
@@ -94,7 +94,7 @@ func (h *hub) dead(url string) (bodies, reasons []string) {
 	}
 }
 
-// wantDead fails unless a queue has one dead letter with a reason that contains why.
+// wantDead fails the test unless a queue has one dead letter with a reason that contains why.
 func (h *hub) wantDead(url, why string) {
 	h.t.Helper()
 	bodies, reasons := h.dead(url)
@@ -126,7 +126,7 @@ func TestR13_activityKillsItsProcess_fails(t *testing.T) {
 	})
 }
 
-// The process that finds the poison dies at each of its calls.
+// The process that detects the poison crashes at each of its calls.
 func TestR13_crashDuringPoisonHandling_losesNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -183,8 +183,8 @@ func TestR13_poisonRecord_delaysItsBatchBriefly(t *testing.T) {
 	})
 }
 
-// The same holds for turns. An instance that kills its process may affect the others of its batch in three deliveries,
-// and run before them in the fourth. Then it has the most crash markers and runs last.
+// An instance whose turn kills its process may affect the other instances of its batch in three deliveries, and run
+// before them in the fourth. After that, it has the most crash markers and runs last.
 func TestR13_poisonTurn_delaysItsBatchBriefly(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
@@ -204,7 +204,7 @@ func TestR13_poisonTurn_delaysItsBatchBriefly(t *testing.T) {
 	})
 }
 
-// An outage does not count as a death, however long it is, of reads, writes or queues.
+// An outage of reads, writes or queues does not count as a crash, even if it is long.
 func TestR13_outageOfTwoHours_poisonsNothing(t *testing.T) {
 	t.Parallel()
 	down := map[string]func(c simaws.Call) bool{
@@ -242,8 +242,8 @@ func TestR13_outageOfTwoHours_poisonsNothing(t *testing.T) {
 	}
 }
 
-// Interleaving: an outage raises the receive count of a record above the limit. Then its process dies twice for reasons
-// other than its code.
+// Interleaving: an outage raises the receive count of a record above the limit. Then its process crashes twice for
+// reasons other than its code.
 func TestR13_deathsAfterAnOutage_areNoPoison(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
@@ -253,7 +253,7 @@ func TestR13_deathsAfterAnOutage_areNoPoison(t *testing.T) {
 		for range 20 {
 			_ = h.Provider.AbandonRecords(ctx, "default", 0, h.receive("sim://default")...)
 		}
-		h.serveFor(45 * time.Second) // two deaths: the run lease expires after 30 s
+		h.serveFor(45 * time.Second) // two crashes, because the run lease expires after 30 s
 		if n := d.ran.Load(); n != 2 {
 			t.Fatalf("got %d deaths, want 2", n)
 		}
@@ -329,8 +329,8 @@ func longJobRegistry() *perdure.Registry {
 	return r
 }
 
-// serveInvocations passes the visible records of the work queue to a worker in invocations of the given length until
-// none is left, and returns the number of deliveries.
+// serveInvocations passes the visible records of the work queue to a worker until none is left. Each invocation has the
+// given length. The result is the number of deliveries.
 func (h *hub) serveInvocations(ctx context.Context, r *perdure.Registry, long time.Duration) (deliveries int) {
 	h.t.Helper()
 	w := h.worker(r)
@@ -426,7 +426,7 @@ func TestR13_turnKillsItsProcess_blocksItsInstance(t *testing.T) {
 	}
 }
 
-// The same holds for the first turn of an execution that continued as new. The message of the previous turn causes it,
+// The first turn of an execution that continued as new kills its process. The message of the previous turn causes it,
 // and becomes a dead letter although none of its inputs are parked.
 func TestR13_poisonTurnAfterContinueAsNew_becomesDeadLetter(t *testing.T) {
 	t.Parallel()
@@ -461,7 +461,7 @@ func TestR13_poisonTurnAfterContinueAsNew_becomesDeadLetter(t *testing.T) {
 	})
 }
 
-// Interleaving: no process dies. In each delivery, the response to the crash marker is lost or its removal fails at
+// Interleaving: no process crashes. In each delivery, the response to the crash marker is lost or its removal fails at
 // first, and then a call fails for another reason. A live process leaves no crash marker.
 func TestR13_processSurvives_crashMarkerIsRemoved(t *testing.T) {
 	t.Parallel()
@@ -503,8 +503,8 @@ func TestR13_processSurvives_crashMarkerIsRemoved(t *testing.T) {
 	}
 }
 
-// resumes reports a build that fixes a blocked instance, and fails unless the instance continues with its parked
-// inputs.
+// resumes reports a build that fixes a blocked instance, and fails the test unless the instance continues with its
+// parked inputs.
 func (h *hub) resumes(ctx context.Context, in provider.Instance, f *fatal) {
 	h.t.Helper()
 	time.Sleep(time.Second)
@@ -520,7 +520,7 @@ func (h *hub) resumes(ctx context.Context, in provider.Instance, f *fatal) {
 	h.events(in)
 }
 
-// The code dies during the replay, before its turn.
+// The code crashes the process during the replay, before its turn.
 func TestR13_replayKillsItsProcess_blocksItsInstance(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
@@ -601,7 +601,7 @@ func TestR13_blockedAsPoison_canBeTerminated(t *testing.T) {
 	})
 }
 
-// An unreadable history never has a turn. At the delivery limit the instance is blocked, and its messages become dead
+// An unreadable history never has a turn. At the delivery limit, the instance is blocked, and its messages become dead
 // letters. Once the history is readable, a wake continues the instance.
 func TestR13_unreadableHistory_blocksItsInstance(t *testing.T) {
 	t.Parallel()
@@ -667,7 +667,7 @@ func TestR13_deadLetterOfQueue_isRecovered(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(2 * time.Minute)
-				if _, err := h.Timekeeper.Sweep(ctx); err != nil { // the recovered copy is left alone
+				if _, err := h.Timekeeper.Sweep(ctx); err != nil { // the sweeper ignores the recovered copy
 					t.Fatal(err)
 				}
 				if end := h.finish(in); end.Kind != history.OrchestrationCompleted ||
@@ -697,7 +697,7 @@ func (h *hub) exhaust(ctx context.Context, queue, url string) {
 	}
 }
 
-// The sweeper dies at each call of a sweep. Nothing is lost, and nothing happens twice.
+// The sweeper crashes at each call of a sweep. Nothing is lost, and nothing happens twice.
 func TestR13_sweeperDiesAtAnyCall_losesNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -738,8 +738,8 @@ func TestR13_sweeperDiesAtAnyCall_losesNothing(t *testing.T) {
 	}
 }
 
-// The first two deliveries cost nothing (TestCost_chainOfTen). From the third on, each costs one write, and one more if
-// the record is released.
+// The first two deliveries cost nothing (TestCost_chainOfTen). Each later delivery costs one write, and one more if the
+// record is released.
 func TestCrashMarker_fromThirdDelivery_costsOneWrite(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -782,7 +782,7 @@ func TestR13_suspectRunsAlone_finishedRecordsAreDeletedBefore(t *testing.T) {
 		suspect := h.start("nothing", 1)
 		for n := range 3 {
 			records := h.receive("sim://inbox.fifo")
-			if n == 2 { // the process dies in this delivery
+			if n == 2 { // the process crashes in this delivery
 				if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{
 					ExecutionID: suspect.ExecutionID,
 					Record:      records[0],
@@ -815,7 +815,7 @@ func TestR13_suspectRunsAlone_finishedRecordsAreDeletedBefore(t *testing.T) {
 	})
 }
 
-// A cached instance replays nothing, but its turn has a crash marker too. The marker is removed after the turn, or
+// A cached instance replays nothing, but its turn also has a crash marker. The marker is removed after the turn, or
 // after a failure that its code did not cause.
 func TestR13_warmTurn_hasCrashMarker(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ func (h *hub) activities(r *perdure.Registry) *dispatch.Worker {
 	return must(dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{Logger: h.logger()}))
 }
 
-// pollAll polls all queues of the hub as one process does.
+// pollAll polls all queues of the hub like one process.
 func (h *hub) pollAll(ctx context.Context, r *perdure.Registry) (stop func()) {
 	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{Logger: h.logger()}))
 	stops := []func() error{
@@ -145,19 +145,19 @@ func TestPoll_hubWithoutFunctions_isServed(t *testing.T) {
 	})
 }
 
-// mortal is a polling process that dies at its n-th call to AWS.
-type mortal struct {
+// crashingProcess is a polling process that crashes at its n-th call to AWS.
+type crashingProcess struct {
 	at    int64
 	after bool
 	calls atomic.Int64
 	dead  atomic.Bool
 }
 
-type mortalKey struct{}
+type crashingProcessKey struct{}
 
-// dying intercepts the calls of a mortal process.
+// dying intercepts the calls of a crashingProcess.
 func dying(ctx context.Context, _ simaws.Call, next func() error) error {
-	m, ok := ctx.Value(mortalKey{}).(*mortal)
+	m, ok := ctx.Value(crashingProcessKey{}).(*crashingProcess)
 	if !ok {
 		return next()
 	}
@@ -174,7 +174,7 @@ func dying(ctx context.Context, _ simaws.Call, next func() error) error {
 	return simhub.ErrCrashed
 }
 
-// A process dies before or after each of its calls. Another process completes all of its work.
+// A process crashes before or after each of its calls. Another process completes all of its work.
 func TestPoll_processDiesAtAnyCall_losesNothing(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -182,8 +182,8 @@ func TestPoll_processDiesAtAnyCall_losesNothing(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for at, dies := int64(1), true; dies; at++ {
 			inBubble(t, simhub.Options{Intercept: dying}, func(ctx context.Context, h *hub) {
-				m := &mortal{at: at, after: after}
-				first := h.pollAll(context.WithValue(ctx, mortalKey{}, m), registry())
+				m := &crashingProcess{at: at, after: after}
+				first := h.pollAll(context.WithValue(ctx, crashingProcessKey{}, m), registry())
 				chain, fan := h.startAs("chain", "chain", 3), h.startAs("fan", "fan", 5)
 				timer := h.startAs("timer", "timer", time.Second)
 				time.Sleep(5 * time.Second)
@@ -246,8 +246,8 @@ func (h *hub) outcomes() (n int) {
 	return n
 }
 
-// An activity of an hour runs on a queue with a visibility timeout of 30 s. With renewals, it runs once. Without, it
-// runs again when the lock expires, and the outcome of the first run is not sent.
+// An activity of an hour runs on a queue with a visibility timeout of 30 s. With renewals, the activity runs once.
+// Without renewals, it runs again when the lock expires, and the outcome of the first run is not sent.
 func TestPoll_longActivityIsRenewed_runsOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -454,7 +454,7 @@ func TestPoll_renewalFails_isRetriedInTime(t *testing.T) {
 	})
 }
 
-// Failed receives are retried after 1, 2, 4, … up to 30 seconds. A successful receive resets the delay.
+// Failed receives are retried after 1, 2, 4, … and at most 30 seconds. A successful receive resets the delay.
 func TestPoll_receiveFails_isRetriedWithBackoff(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -554,8 +554,8 @@ func TestPoll_handlerExceedsTheGracePeriod_recordIsReleased(t *testing.T) {
 	})
 }
 
-// In a polling process, the renewal of a lock also reads the cancel record, as in a function. Activities observe a
-// cancellation by it even without polls.
+// In a polling process, as in a function, the renewal of a lock also reads the cancel record. Activities therefore
+// observe a cancellation even without polls.
 func TestPoll_renewal_readsTheCancelRecord(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {

@@ -19,7 +19,7 @@ import (
 )
 
 // An instance is blocked, and a client's cancel of its activity is parked. No turn has processed that cancel, so the
-// cancel record lacks it. The end of the instance cancels the activity.
+// cancel record does not contain it. The end of the instance cancels the activity.
 func TestTerminate_cancelOfAnActivityIsParked_activityIsCancelled(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: openTasksRegistry()}, func(_ context.Context, h *hub) {
@@ -65,8 +65,8 @@ func TestR3_cancelTriggersFirstTurnThatContinuesAsNew_reachesNextExecution(t *te
 	})
 }
 
-// The process dies after the commit of a turn that continues as new, and before it deletes the schedules of cancelled
-// timers. The redispatch deletes them.
+// The process crashes after the commit of a turn that continues as new, and before it deletes the schedules of
+// cancelled timers. The redispatch deletes them.
 func TestR15_crashAfterContinueAsNew_leavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -175,7 +175,7 @@ func (h *hub) everything(executionID string) (items []map[string]ddbtypes.Attrib
 	return out.Items
 }
 
-// wantMortal fails the test unless all items of a deleted execution expire.
+// wantMortal fails the test unless all items of a deleted execution have a TTL.
 func (h *hub) wantMortal(executionID string) {
 	h.t.Helper()
 	for _, it := range h.everything(executionID) {
@@ -257,7 +257,7 @@ func TestR17_idHasManyIncarnations_tombstoneStaysSmall(t *testing.T) {
 	})
 }
 
-// Calls to the queues hang for hours, and DynamoDB responds. Turns commit, and each delivery waits for its sends until
+// Calls to the queues hang for hours, but DynamoDB responds. Turns commit, and each delivery waits for its sends until
 // its invocation ends. This does not count as a crash of the code.
 func TestR13_queuesHang_nothingIsPoison(t *testing.T) {
 	t.Parallel()
@@ -370,8 +370,7 @@ func TestR18_parkedInputsExceedACommit_areConsumedInParts(t *testing.T) {
 	})
 }
 
-// The sweeper wakes instances before it recovers dead letters and continues deletions, because these may use all of its
-// time.
+// The sweeper wakes instances before it recovers dead letters and continues deletions, which may use all of its time.
 func TestR11_sweep_wakesBeforeOtherWork(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

@@ -24,7 +24,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// sentMessage is a message as it was sent to a queue.
+// sentMessage is a message that was sent to a queue.
 type sentMessage struct {
 	url         string
 	body, group string
@@ -68,7 +68,7 @@ func (p *trafficLog) note(_ context.Context, c simaws.Call, next func() error) e
 	return next()
 }
 
-// again sends all messages again, as SQS may redeliver them and an operator may resend dead letters.
+// again resends all messages, because SQS may redeliver them and an operator may resend dead letters.
 func (h *hub) again(sent []sentMessage) {
 	h.t.Helper()
 	for i, s := range sent {
@@ -86,7 +86,7 @@ func (h *hub) again(sent []sentMessage) {
 	}
 }
 
-// wantOnlyExpiringItems fails unless every remaining item expires, and only the given instances still exist.
+// wantOnlyExpiringItems fails the test unless every remaining item has a TTL, and only the given instances still exist.
 func (h *hub) wantOnlyExpiringItems(p *trafficLog, alive ...string) {
 	h.t.Helper()
 	keep := map[string]bool{}
@@ -187,7 +187,7 @@ func (h *hub) startEveryKind(n int) (ids []string) {
 }
 
 // A job purges every kind of instance: ended, waiting, blocked, or in the middle of a step. Then every message, work
-// item and timer is delivered again, and again weeks later. Only expiring items remain, no instance is revived, even
+// item and timer is redelivered, at once and weeks later. Only items with a TTL remain. No instance exists again, even
 // partially, and the new incarnation of a waiting instance is unaffected.
 func TestPurge_messagesArriveLate_leavesOnlyExpiringItems(t *testing.T) {
 	t.Parallel()
@@ -230,8 +230,8 @@ func TestPurge_messagesArriveLate_leavesOnlyExpiringItems(t *testing.T) {
 	}
 }
 
-// A retention deletes every kind of instance. Every message, work item and timer is delivered again, and again weeks
-// later. Only expiring items remain.
+// A retention deletes every kind of instance. Every message, work item and timer is redelivered, at once and weeks
+// later. Only items with a TTL remain.
 func TestRetention_messagesArriveLate_leavesOnlyExpiringItems(t *testing.T) {
 	t.Parallel()
 	var p trafficLog

@@ -66,7 +66,7 @@ func TestQuery_twoHandlersHang_errorsNameTheirOwnLines(t *testing.T) {
 	})
 }
 
-// Each query holds a history in memory. A process runs four queries concurrently; the others wait until their deadline.
+// Each query holds a history in memory. A process runs four queries concurrently. The others wait until their deadline.
 func TestQuery_manyConcurrent_fourRunAtATime(t *testing.T) {
 	t.Parallel()
 	var now, over atomic.Int64

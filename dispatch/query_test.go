@@ -52,7 +52,7 @@ func counting(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return heard, nil
 }
 
-// setInvalidHandlers sets query handlers that break a rule each.
+// setInvalidHandlers sets query handlers, each of which breaks a rule.
 func setInvalidHandlers(ctx *perdure.OrchestrationContext, set func(string, func(int) (int, error))) {
 	open := perdure.WaitForExternalEvent[int](ctx, "never")
 	set("waits", func(int) (int, error) { return open.Await(ctx) })
@@ -102,13 +102,13 @@ func counts() *perdure.Registry {
 	return r
 }
 
-// ask queries instance i-1. It fails the test if the query makes a call other than strongly consistent reads.
+// ask queries instance i-1. It fails the test if the query makes calls other than strongly consistent reads.
 func (h *hub) ask(query, input string) (string, error) {
 	h.t.Helper()
 	return h.queryOn(h.Orchestrators[0], query, input)
 }
 
-// queryOn queries instance i-1 as ask does, with another querier.
+// queryOn queries instance i-1 like ask, with another querier.
 func (h *hub) queryOn(o provider.Querier, query, input string) (string, error) {
 	h.t.Helper()
 	before := len(h.made())
@@ -336,8 +336,8 @@ func TestQuery_handlerDoesMoreThanRead_fails(t *testing.T) {
 	})
 }
 
-// A query fails if the build lacks the orchestration, or if its code differs from history. Neither blocks the instance.
-// A blocked instance responds to a query in a build that can replay it.
+// A query fails if the build lacks the orchestration, or if its code differs from history. The failure does not block
+// the instance. A blocked instance responds to a query in a build that can replay it.
 func TestQuery_buildCannotReplay_fails(t *testing.T) {
 	t.Parallel()
 	asked := func(name string) *perdure.Registry {

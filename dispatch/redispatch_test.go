@@ -48,8 +48,8 @@ func (h *hub) half() {
 	})
 }
 
-// Half of all calls fail for an hour, so SQS redelivers the message of a turn again and again. Every redispatch skips
-// the outputs that SQS has accepted, for turns of any size.
+// Half of all calls fail for an hour, so SQS redelivers the message of a turn repeatedly. Every redispatch skips the
+// outputs that SQS has accepted, for turns of any size.
 func TestR9_halfOfCallsFailForAnHour_fewOutputsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 20, 300, 1000} {
@@ -85,7 +85,7 @@ func TestR9_halfOfCallsFailForAnHour_fewOutputsAreSentAgain(t *testing.T) {
 }
 
 // A message may be delivered a hundred times, and outputs that one redispatch has sent are not sent again. This costs
-// one read and one write once, and one read for each delivery. It costs nothing if all outputs are settled.
+// one read and one write in total, and one read for each delivery. It costs nothing if all outputs are settled.
 func TestR9_redispatch_sendsEachOutputOnce(t *testing.T) {
 	t.Parallel()
 	const n = 20

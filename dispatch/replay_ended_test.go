@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// wantReplays fails the test unless the code of r replays an instance's history, as in a unit test of the user.
+// wantReplays fails the test unless the code of r replays an instance's history, like in a unit test of the user.
 func (h *hub) wantReplays(r *perdure.Registry, in provider.Instance) {
 	h.t.Helper()
 	doc, err := history.NewDocument(in.InstanceID, in.Name, history.DocumentExecution{
@@ -44,7 +44,7 @@ func pairs(name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
 	return r
 }
 
-// A build blocked an instance, parked outcomes, and was rolled back; then the instance was terminated. The original
+// A build blocked an instance, parked outcomes, and was rolled back. Then the instance was terminated. The original
 // code replays its history. It also replays the history of an instance that failed because of nondeterminism.
 func TestReplay_instanceEndedWithoutCode_succeeds(t *testing.T) {
 	t.Parallel()
@@ -96,8 +96,8 @@ func TestReplay_instanceEndedWithoutCode_succeeds(t *testing.T) {
 	}
 }
 
-// A turn failed because its decisions exceeded a commit. They are not in history, so fixed code is not compared with
-// them.
+// A turn failed because its decisions exceeded a commit. The decisions are not in history, so fixed code is not
+// compared with them.
 func TestReplay_turnExceededACommit_succeeds(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

@@ -58,8 +58,8 @@ func TestR30_lastInput_isStoredOnce(t *testing.T) {
 	}
 }
 
-// Earlier executions have more documents than a read of one event resolves. A restart has them all, even after the old
-// instance is purged.
+// Earlier executions have more documents than a read of one event resolves. A restart has all documents, even after the
+// old instance is purged.
 func TestR30_documentsExceedTheReadOfAnEvent_restartHasAll(t *testing.T) {
 	t.Parallel()
 	const letters = 30 // of 180 KB each: more than documents.MaxResolvedBytes

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Restarts from an event that are concurrent with other changes (R30 in docs/internals/rules.md).
+// These tests restart instances from an event concurrently with other changes (R30 in docs/internals/rules.md).
 
 // restartEach restarts an instance from each restart point, and purges the old instance before the first turns of the
 // new ones.
@@ -39,8 +39,8 @@ func (h *hub) restartEach(in provider.Instance) (all []provider.Instance) {
 	return all
 }
 
-// Events refer to large documents in earlier executions, other segments, or parked inputs. A restart has them all, even
-// after the old instance is purged.
+// Events refer to large documents in earlier executions, other segments, or parked inputs. A restart has all documents,
+// even after the old instance is purged.
 func TestR30_oldInstanceIsPurged_documentsRemain(t *testing.T) {
 	t.Parallel()
 	for name, each := range map[string]int{"carried from execution to execution": 2, "in one execution": 7} {
@@ -245,7 +245,7 @@ func (c *charges) registry(opts ...perdure.ActivityOption) *perdure.Registry {
 	return r
 }
 
-// A restart from the input that the code failed on delivers the outcome to the current code. The task of the outcome
+// A restart from the input on which the code failed delivers the outcome to the current code. The task of the outcome
 // does not run again.
 func TestR30_restartFromLastInput_currentCodeConsumesIt(t *testing.T) {
 	t.Parallel()

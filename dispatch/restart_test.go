@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Tests of R30 (docs/internals/rules.md).
+// These tests cover R30 (docs/internals/rules.md).
 
 // restarter returns a client that restarts instances of the hub.
 func (h *hub) restarter() *client.Client { return client.New(h.Provider, client.WithClock(time.Now)) }
@@ -34,8 +34,8 @@ func (h *hub) restart(id, as string, from int64) provider.Instance {
 	return must(h.Provider.ReadInstance(h.t.Context(), now))
 }
 
-// Every orchestration can be restarted from each event after which its code waited, and ends as before. Settled tasks
-// do not run again, and open tasks do.
+// Every orchestration can be restarted from each event after which its code waited, and has the same end. Only open
+// tasks run again.
 func TestR30_restartFromAnyEvent_endsAsBefore(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios() {
@@ -86,7 +86,7 @@ func (h *hub) repeatClient(s scenario, in provider.Instance, past []history.Even
 		for n := range 3 {
 			h.raise(in, fmt.Sprint("e", n), n)
 		}
-	case "updates": // updates and events before the restart point are known by their IDs
+	case "updates": // updates and events before the restart point are recognized by their IDs
 		updatedMeanwhile(h, in)
 	case "hands-over":
 		segment, activityID := int64(1), int64(4) // after the start and the restart
@@ -97,7 +97,8 @@ func (h *hub) repeatClient(s scenario, in provider.Instance, past []history.Even
 	}
 }
 
-// wantCopied fails unless an instance has copied all past events. A trailing input is parked for its first turn.
+// wantCopied fails the test unless an instance has copied all past events. A trailing input is parked for its first
+// turn.
 func (h *hub) wantCopied(in provider.Instance, past []history.Event) {
 	h.t.Helper()
 	events := h.events(must(h.Provider.ReadInstance(h.t.Context(), in.InstanceID)))
@@ -123,8 +124,8 @@ func (h *hub) wantCopied(in provider.Instance, past []history.Event) {
 	}
 }
 
-// A function dies before or after its n-th call, for every n, while a restarted instance continues. Its open tasks are
-// sent, and it ends as before.
+// A function crashes before or after its n-th call, for every n, while a restarted instance continues. Its open tasks
+// are sent, and its end is the same.
 func TestR30_crashAtAnyCallOfARestart_endsAsBefore(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios() {
@@ -142,8 +143,8 @@ func TestR30_crashAtAnyCallOfARestart_endsAsBefore(t *testing.T) {
 	}
 }
 
-// crashRestartAt restarts a scenario after its first turn, with a crash at the n-th call of a function from then on,
-// and reports whether there was such a call.
+// crashRestartAt restarts a scenario after its first turn, with a crash at the n-th later call of a function. It
+// reports whether there was such a call.
 func crashRestartAt(t *testing.T, s scenario, n int64, after bool) (crashed bool) {
 	t.Helper()
 	intercept, calls := simhub.CrashAt(n, after)
@@ -249,8 +250,8 @@ func choresRegistry(c *chores) *perdure.Registry {
 	return r
 }
 
-// A restart runs open tasks again, regardless of their later outcome and age, but not settled tasks. Up to the restart
-// point, the code sees its old identity.
+// A restart runs open tasks again, regardless of their later outcome and age, but not settled tasks. Before the restart
+// point, the code reads its old identity.
 func TestR30_restart_runsOnlyOpenTasksAgain(t *testing.T) {
 	t.Parallel()
 	c := &chores{fail: true}

@@ -2,10 +2,10 @@ package dispatch_test
 
 // A retention deletes without a request, so a wrong deletion could remain unnoticed. Interleavings of these tests:
 //
-//   - The process that ends an instance dies before it writes the status, or a redispatch writes the status. The
+//   - The process that ends an instance crashes before it writes the status, or a redispatch writes the status. The
 //     instance must still have a deletion day.
 //   - A redelivered message or a carried-over event refers to a past execution that was erased.
-//   - The renewer dies during a sweep, or does not run for days, so that due days are in the past.
+//   - The renewer crashes during a sweep, or does not run for days, so that due days are in the past.
 //   - An instance is purged and its ID started again during its deletion.
 //   - The chain of executions is interrupted. Lists, deletions and dispatches that follow it would fail.
 
@@ -38,7 +38,7 @@ func (h *hub) watch() {
 	}
 }
 
-// begin starts an instance with its own ID.
+// begin starts an instance with the given ID.
 func (h *hub) begin(id, name string, input any) provider.Instance {
 	h.t.Helper()
 	in, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{
@@ -68,7 +68,7 @@ func withRetentions() *perdure.Registry {
 	body := func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil }
 	perdure.AddOrchestration(r, "kept", body, perdure.WithRetention(perdure.RetainForever))
 	perdure.AddOrchestration(r, "brief", body, perdure.WithRetention(3*days))
-	// periodic continues as new every six hours for n times
+	// periodic continues as new n times, every six hours
 	perdure.AddOrchestration(r, "periodic", periodic)
 	return r
 }
@@ -138,8 +138,8 @@ func TestR21_retention_costsOneIndexEntry(t *testing.T) {
 	t.Logf("an end takes %v units, with a retention %v", units, unitsMore)
 }
 
-// Interleaving: the function that ends the instance dies before it writes the status. The redelivered message causes a
-// redispatch, which writes the deletion day.
+// Interleaving: the function that ends the instance crashes before it writes the status. The redelivered message causes
+// a redispatch, which writes the deletion day.
 func TestR21_statusWrittenByRedispatch_hasDeletionDay(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2, Retention: 30 * days}, func(_ context.Context, h *hub) {
@@ -162,8 +162,8 @@ func TestR21_statusWrittenByRedispatch_hasDeletionDay(t *testing.T) {
 	})
 }
 
-// An eternal orchestration has 1,000 executions, four per day. Past executions are erased when they are out of date,
-// and no others. The instance continues, and is finally deleted completely.
+// An eternal orchestration has 1,000 executions, four per day. Past executions are erased only when their retention has
+// passed. The instance continues, and is deleted completely at the end.
 func TestR21_eternalOrchestration_keepsExecutionsForTheRetention(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -206,8 +206,8 @@ func TestR21_eternalOrchestration_keepsExecutionsForTheRetention(t *testing.T) {
 	})
 }
 
-// Past executions remain as long as a message may refer to them, however short the retention is: 14 days in a queue,
-// and 14 more as a dead letter.
+// Past executions remain while a message may refer to them, even if the retention is shorter: 14 days in a queue, and
+// 14 more as a dead letter.
 func TestR21_shortRetention_pastExecutionsOutliveMessages(t *testing.T) {
 	t.Parallel()
 	r := withRetentions()
@@ -232,7 +232,7 @@ func TestR21_shortRetention_pastExecutionsOutliveMessages(t *testing.T) {
 }
 
 // An execution remains while a later execution refers to one of its events. All executions after the referenced one
-// remain too.
+// also remain.
 func TestR21_executionIsReferencedByALaterOne_isKept(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withRetentions(), Retention: 30 * days}, func(_ context.Context, h *hub) {
@@ -246,8 +246,8 @@ func TestR21_executionIsReferencedByALaterOne_isKept(t *testing.T) {
 			ids = append(ids, x.ExecutionID)
 		}
 		slices.Reverse(ids)
-		// an event of execution 11 is still referenced; one of execution 8 was, up to execution 13, which itself must
-		// remain
+		// an event of execution 11 is still referenced, and execution 13, which must remain, referred to an event of
+		// execution 8
 		for i := range ids[8:] {
 			h.refer(ids[8+i], ids[min(7+3*(i/5), 10)])
 		}
@@ -280,8 +280,8 @@ func (h *hub) refer(executionID, to string) {
 	}
 }
 
-// Interleaving: the renewer dies at any call, and sometimes does not run for days. Later sweeps complete its work, and
-// nothing else is deleted. The instances ended on ten days. Some are large, some have continued as new, and one is
+// Interleaving: the renewer crashes at any call, and sometimes does not run for days. Later sweeps complete its work,
+// and nothing else is deleted. The instances ended on ten days. Some are large, some have continued as new, and one is
 // running.
 func TestR21_renewerDiesOrPauses_laterSweepsDeleteEverythingDue(t *testing.T) {
 	shortrun.Skip(t)
@@ -364,7 +364,7 @@ func TestR21_renewerDiesOrPauses_laterSweepsDeleteEverythingDue(t *testing.T) {
 }
 
 // Interleaving: an instance continued as new in a release that did not record the first execution. The sweeper searches
-// for the first execution once, and dies during the search.
+// for the first execution once, and crashes during the search.
 func TestR21_oldestExecutionIsNotRecorded_sweeperFindsIt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withRetentions(), Retention: 30 * days}, func(_ context.Context, h *hub) {

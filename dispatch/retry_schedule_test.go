@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An attempt that waits for hours has a schedule. When its activity ends in any way, the schedule is deleted, by cached
-// and uncached instances.
+// An attempt that waits for hours has a schedule. When its activity ends in any way, cached and uncached instances
+// delete the schedule.
 func TestR15_activityEndsWhileItsRetryWaits_scheduleIsDeleted(t *testing.T) {
 	t.Parallel()
 	for name, end := range waysToEnd() {
@@ -70,8 +70,7 @@ func TestR15_scheduleToCloseExpiresWhileARetryWaits_scheduleIsDeleted(t *testing
 	})
 }
 
-// When an activity without retries, or one that was scheduled recently, is cancelled, the turn does not read the retry
-// state.
+// When a turn cancels an activity without retries or a recently scheduled activity, it does not read the retry state.
 func TestR15_noRetryPossible_retryStateIsNotRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -67,7 +67,7 @@ func (tr *retryHub) ran() []run {
 	return append([]run(nil), tr.runs...)
 }
 
-// wantRuns fails unless exactly the given runs happened, in order.
+// wantRuns fails the test unless exactly the given runs happened, in order.
 func (tr *retryHub) wantRuns(want ...string) {
 	tr.t.Helper()
 	if got := fmt.Sprint(tr.ran()); got != fmt.Sprint(want) {
@@ -316,7 +316,7 @@ func TestR14_retry_costsOneTransactionAndOneSend(t *testing.T) {
 	})
 }
 
-// failed returns a failed outcome as a worker sends it.
+// failed returns a failed outcome in the form in which a worker sends it.
 func failed(id int64, attempt int, run string, retryAt time.Time) provider.ActivityOutcome {
 	o := provider.ActivityOutcome{
 		ActivityID: id, Attempt: attempt, Run: run, Segment: 1, Error: &history.Failure{Type: "E", Message: run},
@@ -339,7 +339,7 @@ func (tr *retryHub) tell(in provider.Instance, outcomes ...provider.ActivityOutc
 	}
 }
 
-// wantSent fails unless exactly the given attempts are in the work queue, and deletes them.
+// wantSent fails the test unless exactly the given attempts are in the work queue, and deletes them.
 func (tr *retryHub) wantSent(want ...int) {
 	tr.t.Helper()
 	got := []int{}
@@ -363,8 +363,8 @@ func withoutWorker(t *testing.T, test func(ctx context.Context, tr *retryHub, in
 	})
 }
 
-// Only the first failure of the current attempt counts. A repeated failure causes the same attempt to be sent again,
-// unless it was certainly sent.
+// Only the first failure of the current attempt counts. A repeated failure resends the same attempt, unless it was
+// certainly sent.
 func TestR14_severalFailures_onlyFirstOfCurrentAttemptCounts(t *testing.T) {
 	t.Parallel()
 	none := time.Time{}
@@ -436,7 +436,7 @@ func TestR14_severalFailures_onlyFirstOfCurrentAttemptCounts(t *testing.T) {
 	})
 }
 
-// Interleavings: the process dies after it has stored the next attempt and before it sends it. SQS redelivers the
+// Interleavings: the process crashes after it has stored the next attempt and before it sends it. SQS redelivers the
 // message to the same or another environment, or the sweeper recovers it from the dead letters as another message. The
 // same attempt is sent with its original due time.
 func TestR14_failureRedelivered_sendsTheSameAttempt(t *testing.T) {
@@ -498,7 +498,7 @@ func TestR14_failureRedeliveredToSameProcess_sendsNoCopy(t *testing.T) {
 	})
 }
 
-// Interleaving: a stale environment takes a failure for that of an open activity. The condition of its write fails.
+// Interleaving: in a stale environment, the activity of a failure is still open. The condition of its write fails.
 func TestR14_staleView_retriesNothing(t *testing.T) {
 	t.Parallel()
 	withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
@@ -512,7 +512,8 @@ func TestR14_staleView_retriesNothing(t *testing.T) {
 	})
 }
 
-// One message has activities that are retried, one that settles, and one that is unknown. Each is handled, in one turn.
+// One message has outcomes of retried activities, a settled activity and an unknown activity. One turn processes all of
+// them.
 func TestR14_messageWithMixedOutcomes_handlesEach(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -710,8 +711,8 @@ func registryOf(tr *retryHub) *perdure.Registry {
 	return r
 }
 
-// Interleaving: a frozen process writes the retry state of an instance that has since been deleted. Nothing of it
-// remains.
+// Interleaving: a frozen process writes the retry state of an instance that has since been deleted. The write leaves no
+// item.
 func TestR14_instanceDeletedDuringRetry_leavesNothing(t *testing.T) {
 	t.Parallel()
 	withoutWorker(t, func(ctx context.Context, tr *retryHub, in provider.Instance, now time.Time) {
@@ -746,7 +747,7 @@ func TestR14_instanceDeletedDuringRetry_leavesNothing(t *testing.T) {
 	})
 }
 
-// A process dies before or after any call, or a call fails or its response is lost, while an activity has three
+// A process crashes before or after any call, or a call fails or its response is lost, while an activity has three
 // attempts. The activity succeeds, and no attempt runs more than twice.
 func TestR14_faultAtAnyCallOfARetry_activitySucceeds(t *testing.T) {
 	t.Parallel()

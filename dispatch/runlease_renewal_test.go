@@ -24,10 +24,10 @@ type atOnce struct {
 	now, most, runs atomic.Int64
 }
 
-// work returns an activity that runs for a day, or until its context has been done for the given time. The activity
-// reports no outcome before it returns.
-func (a *atOnce) work(longer time.Duration) func(context.Context, deed) (string, error) {
-	return func(ctx context.Context, _ deed) (string, error) {
+// work returns an activity that runs for a day, or until its context has been done for the given time. The worker
+// reports no outcome before the activity returns.
+func (a *atOnce) work(longer time.Duration) func(context.Context, spec) (string, error) {
+	return func(ctx context.Context, _ spec) (string, error) {
 		a.runs.Add(1)
 		n := a.now.Add(1)
 		defer a.now.Add(-1)
@@ -78,7 +78,7 @@ func TestR23_runLeaseCannotBeRenewed_activityStopsBeforeAnotherStarts(t *testing
 				perdure.AddOrchestration(r, "once", func(ctx *perdure.OrchestrationContext, _ int) (_ string,
 					err error,
 				) {
-					doing := perdure.CallActivityByName[string](ctx, "do-once", deed{}, perdure.WaitForCancellation())
+					doing := perdure.CallActivityByName[string](ctx, "do-once", spec{}, perdure.WaitForCancellation())
 					defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
 						_, err := perdure.CallActivityByName[string](ctx, "undo-once", "").Await(ctx)
 						return err
@@ -148,7 +148,7 @@ lines:
 	return n
 }
 
-// copyOf returns the work item of an activity as it was sent, for another send.
+// copyOf returns the sent work item of an activity, so that a test can resend it.
 func (h *hub) copyOf(in provider.Instance, activityID int64) provider.WorkItem {
 	h.t.Helper()
 	o, err := h.Provider.ReadOrchestration(h.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID},

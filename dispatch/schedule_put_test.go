@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// A deleted schedule is created again, and ends between the client's read and its message, which nobody receives. The
-// call then creates it again. If the call precedes the end, the schedule continues.
+// A deleted schedule is created again. Its instance ends between the client's read and its message, which is lost. The
+// call then creates the schedule again. If the message arrives before the end, the schedule continues.
 func TestPutSchedule_duringDeletion_isNotLost(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]time.Duration{"before its end": 0, "at its end": 2 * time.Minute} {

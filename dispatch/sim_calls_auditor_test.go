@@ -21,19 +21,19 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// auditor reads all histories after a simulation, including those of purged instances, and compares the results that
-// callers received with the work of accounts and ledgers (R31).
+// auditor reads all histories after a simulation, including the histories of purged instances. It compares the results
+// that callers received with the work of accounts and ledgers (R31).
 type auditor struct {
 	w *witness
 
 	mu sync.Mutex
-	// seen has the histories of instances that may be purged, by execution, while they grow.
+	// seen contains the current histories of instances that may be purged, by execution.
 	seen map[string][]history.Event
-	// begun is the order in which executions started. Incarnations may follow each other in a moment.
+	// begun is the order in which executions started. Incarnations may follow each other at the same time.
 	begun map[string]int
-	// mortal has the instances that may be purged, or end before they have responded to all calls.
-	mortal map[string]bool
-	// displaced has the instances and updates with a dead letter. A dead letter and the outputs of its turn arrive
+	// mayEnd contains the instances that may be purged, or that may end before they have responded to all calls.
+	mayEnd map[string]bool
+	// displaced contains the instances and updates with a dead letter. A dead letter and the outputs of its turn arrive
 	// later (R24).
 	displaced map[string]bool
 	errs      []error
@@ -67,7 +67,7 @@ type clientCall struct {
 	err          error
 }
 
-// calleeWork has the work of an instance in all incarnations.
+// calleeWork contains the work of an instance in all incarnations.
 type calleeWork struct {
 	incarnations []*incarnation
 }
@@ -79,7 +79,7 @@ type incarnation struct {
 	updates  map[string]*acceptedUpdate
 	book     book
 	rejected map[string]bool
-	done     int // this many updates of order have ended, and maybe more
+	done     int // at least this many updates of order have ended
 }
 
 type acceptedUpdate struct {
@@ -91,7 +91,7 @@ type acceptedUpdate struct {
 
 func newAuditor(w *witness) *auditor {
 	return &auditor{
-		w: w, seen: map[string][]history.Event{}, begun: map[string]int{}, mortal: map[string]bool{},
+		w: w, seen: map[string][]history.Event{}, begun: map[string]int{}, mayEnd: map[string]bool{},
 		displaced: map[string]bool{}, executions: map[string]auditedExecution{}, taken: map[string]*calleeWork{},
 	}
 }
@@ -122,7 +122,7 @@ func (a *auditor) readNewEvents(instance, id string) {
 	if _, known := a.begun[id]; !known {
 		a.begun[id] = len(a.begun)
 	}
-	if !a.mortal[instance] {
+	if !a.mayEnd[instance] {
 		return
 	}
 	after := int64(0)
@@ -176,13 +176,13 @@ func (a *auditor) check(ctx context.Context) error {
 	return errors.Join(a.errs...)
 }
 
-// read loads the histories in the order of the executions, except starts that no instance item refers to (R11).
+// read loads the histories in the order of the executions, except starts to which no instance item refers (R11).
 func (a *auditor) read(ctx context.Context) {
 	for pk, instance := range a.w.instances {
 		id := strings.TrimPrefix(pk, "x#")
 		x := auditedExecution{instance: instance, id: id, events: a.seen[id]}
 		named := a.w.executions[id].named
-		if !a.mortal[instance] {
+		if !a.mayEnd[instance] {
 			for e, err := range a.w.h.Provider.ReadHistory(ctx, instance, id, 0) {
 				if err != nil && !named && errors.Is(err, provider.ErrNotFound) {
 					break
@@ -282,7 +282,7 @@ func (l *incarnation) next() (id string, u *acceptedUpdate) {
 	return "", nil
 }
 
-// works checks that only the operation whose turn it is schedules an activity.
+// works checks that only the next operation in order schedules an activity.
 func (a *auditor) works(x auditedExecution, l *incarnation, e *history.Event) {
 	var label string
 	_ = json.Unmarshal(e.Input, &label)
@@ -363,11 +363,11 @@ func (a *auditor) ended(s *sentCall) (ends []*history.Event, rejected, accepted 
 	return ends, rejected, accepted
 }
 
-// judge compares the response that a caller received with the work of the receiver.
+// judge compares the response that a caller received with the work of the receiver. It records differences.
 func (a *auditor) judge(s *sentCall) {
 	ends, rejected, accepted := a.ended(s)
 	who := fmt.Sprintf("call %q of %q to %q", s.id, s.from.instance, s.event.InstanceID)
-	if !a.mortal[s.event.InstanceID] && s.event.Orchestration != "" && len(ends) == 0 && !rejected {
+	if !a.mayEnd[s.event.InstanceID] && s.event.Orchestration != "" && len(ends) == 0 && !rejected {
 		a.wrongf("%s has no end (accepted: %v)", who, accepted)
 	}
 	if s.answered == nil {
@@ -403,7 +403,7 @@ func (a *auditor) judge(s *sentCall) {
 			a.wrongf("%s received %s, but was processed: %s", who, why, ends[done].String())
 		}
 	case history.TypeUpdatePurged:
-		if !a.mortal[s.event.InstanceID] {
+		if !a.mayEnd[s.event.InstanceID] {
 			a.wrongf("%s received %s from an instance that is never purged", who, why)
 		}
 	default:
@@ -425,7 +425,7 @@ func (a *auditor) judgeClientCall(c *clientCall) {
 		return e.Error != nil
 	}):
 		a.wrongf("client call %q of %q received %w, want one of %v", c.id, c.instance, c.err, ends)
-	case c.err != nil && !a.mortal[c.instance] && failed == nil && !errors.Is(c.err, client.ErrNotFound):
+	case c.err != nil && !a.mayEnd[c.instance] && failed == nil && !errors.Is(c.err, client.ErrNotFound):
 		a.wrongf("client call %q of %q: %w", c.id, c.instance, c.err)
 	}
 }
@@ -459,7 +459,7 @@ func (a *auditor) checkOrder() {
 	}
 }
 
-// once checks that each call with a generated ID was processed in one incarnation at most, and that no book contains a
+// once checks that each call with a generated ID was processed in at most one incarnation, and that no book contains a
 // label twice.
 func (a *auditor) once() {
 	for _, instance := range slices.Sorted(maps.Keys(a.taken)) {

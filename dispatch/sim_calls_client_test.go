@@ -21,8 +21,8 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// seededHub is a deterministic hub for clients. It polls less and less often, and gives generated start IDs a fixed
-// value.
+// seededHub is a deterministic hub for clients. Its polls become less frequent, and it replaces generated start IDs
+// with a fixed value.
 type seededHub struct {
 	*dynamo.Provider
 
@@ -65,11 +65,11 @@ func (x *callSimulation) newSimClient(name string, stream uint64) *simClient {
 	}
 }
 
-// clientsStay is how long clients stay active: longer than any trouble.
+// clientsStay is the time for which clients stay active. It exceeds all troubles.
 const clientsStay = 20 * time.Hour
 
-// asks calls operations of accounts and of a ledger as a client, some of them under the IDs that traders use too. All
-// calls have IDs, and each is repeated until it has a result.
+// asks calls operations of accounts and of a ledger as a client. Some calls have IDs that traders also use. All calls
+// have IDs, and each is repeated until it has a result.
 func (x *callSimulation) asks(ctx context.Context) {
 	m := x.newSimClient("asker", 21)
 	defer x.leaves(m)
@@ -87,7 +87,7 @@ func (x *callSimulation) asks(ctx context.Context) {
 			id = chosenID + c.Label
 		}
 		record := clientCall{instance: to, id: id}
-		record.err = m.insist(ctx, func(ctx context.Context) (err error) {
+		record.err = m.repeatCall(ctx, func(ctx context.Context) (err error) {
 			switch {
 			case c.Account && (n == 0 || c.Key != safeKey):
 				record.result, _, err = m.c.StartOrUpdate(ctx, perdure.EntityOrchestrationName("account"), nil, op,
@@ -137,7 +137,7 @@ func clientActions() []clientAction {
 	}
 }
 
-// runActions performs the client actions at moments that the seed chooses.
+// runActions performs the client actions at times that the seed selects.
 func (x *callSimulation) runActions(ctx context.Context) {
 	m := x.newSimClient("meddler", 22)
 	defer x.leaves(m)
@@ -154,7 +154,7 @@ func late(err error) bool {
 }
 
 func (x *callSimulation) order(ctx context.Context, m *simClient, what string, f func(ctx context.Context) error) {
-	if err := m.insist(ctx, f); !late(err) {
+	if err := m.repeatCall(ctx, f); !late(err) {
 		m.wrong(what, err)
 	}
 }
@@ -208,7 +208,7 @@ func (x *callSimulation) pauses(ctx context.Context, m *simClient, id string) {
 	}
 }
 
-// delayedCopy is a message that is repeated after SQS has forgotten its deduplication ID.
+// delayedCopy is a message that is repeated after the deduplication interval of SQS.
 type delayedCopy struct {
 	url   string
 	entry sqstypes.SendMessageBatchRequestEntry

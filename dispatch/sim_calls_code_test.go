@@ -31,7 +31,7 @@ type receipt struct {
 
 // book is the state of an account or a ledger.
 type book struct {
-	Posted []string `json:"posted"` // but for those of a rush, which are very many
+	Posted []string `json:"posted"` // except the many labels of a rush
 	Count  int      `json:"count"`
 	Sum    int      `json:"sum"`
 }
@@ -89,7 +89,7 @@ func keeps(ctx *perdure.OrchestrationContext, l ledger, older bool) (book, error
 		return perdure.SetUpdateHandler(ctx, name, func(ctx *perdure.OrchestrationContext, p posting) (receipt, error) {
 			r, err := f(ctx, p)
 			if l.Taken++; l.Taken == l.Anew {
-				// other updates are running when the event arrives
+				// other updates run when the event arrives
 				perdure.RaiseEvent(ctx, ctx.InstanceID(), "full", l.Taken)
 			}
 			return r, err
@@ -126,7 +126,7 @@ type call struct {
 
 	ID     string // update ID chosen by the trader
 	Starts int    // starts a missing ledger that continues as new after so many operations; 0 means no start
-	// Later awaits the result at the end. GivesUp cancels the wait after that time, or at once if negative; 0 means
+	// Later awaits the result at the end. GivesUp cancels the wait after that time, or at once if negative. 0 means
 	// never.
 	Later   bool
 	GivesUp time.Duration
@@ -212,7 +212,7 @@ func trades(ctx *perdure.OrchestrationContext, t traderInput) (all []string, err
 	return all, nil
 }
 
-// rushes posts to an account many times, as many at once as may wait.
+// rushes posts to an account many times, up to the limit of waiting updates concurrently.
 func rushes(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	const atOnce = 300
 	for from := 0; from < n; from += atOnce {

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Traders call operations of accounts and ledgers, and so do clients, while faults affect all processes. Messages are
-// repeated, instances are paused, cancelled, terminated and purged, and several builds run concurrently. In the end an
+// Traders and clients call operations of accounts and ledgers, while faults affect all processes. Messages are
+// repeated, instances are paused, cancelled, terminated and purged, and several builds run concurrently. At the end, an
 // auditor checks every history.
 
 const (
@@ -42,7 +42,7 @@ type callSimulation struct {
 	// sweepEvery is the number of three-minute intervals between two sweeps, each of which takes a thousand scheduler
 	// decisions.
 	sweepEvery int
-	// finalSweeps is the minimum number of sweeps after all traders have ended. Dead letters remain until then.
+	// finalSweeps is the minimum number of sweeps after all traders have ended. Dead letters remain until these sweeps.
 	finalSweeps int
 }
 
@@ -121,7 +121,7 @@ func (x *callSimulation) plan() (all []traderInput) {
 		d := clientActions()[rng.IntN(len(clientActions()))]
 		x.clientActions = append(x.clientActions, d)
 		if d.ends {
-			x.audit.mortal[d.to] = true
+			x.audit.mayEnd[d.to] = true
 		}
 	}
 	x.copyRate = []float64{0, 0.1, 0.4}[rng.IntN(3)]
@@ -199,7 +199,7 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 		if beside != nil {
 			x.clients, x.sweepEvery = x.clients+1, 5
 		}
-		h.Scheduler.Go(ctx, "asker", x.asks) // from here on, x is shared by goroutines
+		h.Scheduler.Go(ctx, "asker", x.asks) // goroutines share x after this call
 		h.Scheduler.Go(ctx, "meddler", x.runActions)
 		if beside != nil {
 			h.Scheduler.Go(ctx, "builder", beside)
@@ -219,8 +219,8 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 	return x
 }
 
-// rushOperations is the number of operations of the account with very many operations, in one of rushIn seeds. One
-// execution processes fewer.
+// rushOperations is the number of operations of the account with very many operations, in one of rushIn seeds. An
+// execution processes fewer operations.
 const rushOperations, rushIn = 1100, 32
 
 // beside returns a function that deploys older builds during a seed, or nil.
@@ -280,7 +280,7 @@ func TestSimulationOfCalls(t *testing.T) {
 	}
 }
 
-// TestSimulationOfCallsInTrouble runs the same in all troubles.
+// TestSimulationOfCallsInTrouble runs the simulation in all troubles.
 func TestSimulationOfCallsInTrouble(t *testing.T) {
 	t.Parallel()
 	for _, s := range troubles() {

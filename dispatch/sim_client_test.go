@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// intervention is an orchestration with a client that acts at a moment that the seed chooses.
+// intervention is an orchestration with a client that acts at a time that the seed selects.
 type intervention struct {
 	name          string
 	orchestration string
@@ -93,7 +93,7 @@ func interventionRegistry(w *witness) *perdure.Registry {
 		}
 		return v, nil
 	})
-	// The first incarnation of "life" is a tree, the second one is short.
+	// The first incarnation of "life" is a tree, and the second one is short.
 	perdure.AddOrchestration(r, "life", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		if n == 1 {
 			return tree(ctx, 1)
@@ -130,14 +130,14 @@ type simClient struct {
 	rng   *rand.Rand
 
 	calls    int
-	at       time.Time // when the decisive call was answered
+	at       time.Time // the time of the response to the decisive call
 	answer   error     // its result
 	repeated bool      // its first try was lost by a fault
 	purged   bool
 	target   int64         // the activity that it cancels
 	calm     bool          // no faults
-	stays    time.Duration // how long it stays active; 0 means twelve hours
-	// completed is when a completion token was first used.
+	stays    time.Duration // time for which it stays active; 0 means twelve hours
+	// completed is the time of the first use of a completion token.
 	completed time.Time
 	errs      []error
 }
@@ -148,7 +148,7 @@ func (m *simClient) isActive(ctx context.Context) bool {
 	return ctx.Err() == nil && time.Since(m.first.CreatedAt) < cmp.Or(m.stays, 12*time.Hour)
 }
 
-// moment waits for a time and a number of scheduler decisions that the seed chooses.
+// moment waits for a time and a number of scheduler decisions that the seed selects.
 func (m *simClient) moment(ctx context.Context) {
 	passes := []time.Duration{
 		0, 0, 0, time.Second, 4 * time.Second, 30 * time.Second, 10 * time.Minute, 59 * time.Minute, 61 * time.Minute,
@@ -157,20 +157,21 @@ func (m *simClient) moment(ctx context.Context) {
 	simhub.Idle(ctx, m.rng.IntN(80))
 }
 
-// isInjectedFault reports whether an injected fault leaves it unknown whether a call was executed.
+// isInjectedFault reports whether an error is an injected fault, after which it is unknown whether the call was
+// executed.
 func isInjectedFault(err error) bool {
 	p, ok := errors.AsType[*provider.Error](err)
 	return errors.Is(err, simhub.ErrCrashed) || errors.Is(err, simhub.ErrFailed) || ok && p.Retryable
 }
 
-// once makes a call in a process of its own, in which faults may occur.
+// once makes a call in a separate process, in which faults may occur.
 func (m *simClient) once(ctx context.Context, f func(ctx context.Context) error) error {
 	m.calls++
 	return f(m.h.Scheduler.Exposed(ctx, fmt.Sprintf("%s %d", cmp.Or(m.name, "client"), m.calls)))
 }
 
-// insist repeats a call until it has a result.
-func (m *simClient) insist(ctx context.Context, f func(ctx context.Context) error) error {
+// repeatCall repeats a call until it has a result.
+func (m *simClient) repeatCall(ctx context.Context, f func(ctx context.Context) error) error {
 	m.repeated = false
 	for {
 		err := m.once(ctx, f)
@@ -186,7 +187,7 @@ func (m *simClient) insist(ctx context.Context, f func(ctx context.Context) erro
 // until repeats a call while it returns the error early.
 func (m *simClient) until(ctx context.Context, early error, f func(ctx context.Context) error) error {
 	for {
-		err := m.insist(ctx, f)
+		err := m.repeatCall(ctx, f)
 		if !errors.Is(err, early) || !m.isActive(ctx) {
 			return err
 		}
@@ -202,7 +203,7 @@ func (m *simClient) wrong(what string, err error) {
 
 func (m *simClient) cancel(ctx context.Context) {
 	m.moment(ctx)
-	err := m.insist(ctx, func(ctx context.Context) error { return m.c.Cancel(ctx, m.first.InstanceID, "enough") })
+	err := m.repeatCall(ctx, func(ctx context.Context) error { return m.c.Cancel(ctx, m.first.InstanceID, "enough") })
 	if err != nil && !errors.Is(err, client.ErrEnded) {
 		m.wrong("cancel", err)
 	}
@@ -224,8 +225,8 @@ func (m *simClient) pauseAndResume(ctx context.Context) {
 	}
 }
 
-// update sends the updates of updatedMeanwhile at moments that the seed chooses, most of them before the first turn or
-// much later.
+// update sends the updates of updatedMeanwhile at times that the seed selects. Most of them are before the first turn
+// or much later.
 func (m *simClient) update(ctx context.Context) {
 	change := func(id string, s addition) { m.tell(ctx, "update", updateMessage(m.first, id, encoded(m.h.t, s))) }
 	raise := func(n int) {
@@ -244,17 +245,17 @@ func (m *simClient) update(ctx context.Context) {
 	raise(2)
 }
 
-// tell sends a message at some moment, until SQS accepts it.
+// tell sends a message at a time that the seed selects. It repeats the send until SQS accepts the message.
 func (m *simClient) tell(ctx context.Context, what string, message provider.Message) {
 	m.moment(ctx)
-	m.wrong(what, m.insist(ctx, func(ctx context.Context) error {
+	m.wrong(what, m.repeatCall(ctx, func(ctx context.Context) error {
 		return m.h.Provider.EnqueueForOrchestrator(ctx, message)
 	}))
 }
 
 // over reports whether the instance has ended.
 func (m *simClient) over(ctx context.Context) (over bool) {
-	m.wrong("status", m.insist(ctx, func(ctx context.Context) error {
+	m.wrong("status", m.repeatCall(ctx, func(ctx context.Context) error {
 		s, err := m.c.Status(ctx, m.first.InstanceID)
 		over = s.Status.Terminal()
 		return err
@@ -328,7 +329,7 @@ func (m *simClient) checkPicky(ctx context.Context) error {
 	return nil
 }
 
-// purge deletes an instance. If the process dies, it repeats the purge or leaves it to the sweeper.
+// purge deletes an instance. If the process crashes, it repeats the purge or leaves it to the sweeper.
 func (m *simClient) purge(ctx context.Context, id string, opts ...client.PurgeOption) error {
 	for {
 		err := m.once(ctx, func(ctx context.Context) error { return m.c.Purge(ctx, id, opts...) })
@@ -432,7 +433,7 @@ func (m *simClient) checkNone(ctx context.Context) error {
 }
 
 // purgeBetweenEvents lets the first incarnation consume an event whose message may be repeated, and the next one other
-// events. Each event is raised once: a repetition after the purge would be for the next incarnation.
+// events. Each event is raised once, because the next incarnation would receive a repetition after the purge.
 func (m *simClient) purgeBetweenEvents(ctx context.Context) {
 	raise := func(id string, n int) {
 		m.wrong("raise", m.c.RaiseEvent(ctx, m.first.InstanceID, "add", n, client.WithEventID(id)))
@@ -495,8 +496,8 @@ func (m *simClient) checkParent(ctx context.Context) error {
 	return nil
 }
 
-// checkPoisoned checks that the activity that always kills its process has failed, and the others are completed, unless
-// a turn or another activity became poison because it was in the same batch.
+// checkPoisoned checks that the activity that always kills its process has failed, and that the other activities are
+// completed. A turn or another activity of the same batch may have become poison.
 func (m *simClient) checkPoisoned(ctx context.Context) error {
 	in, err := m.c.Status(ctx, m.first.InstanceID)
 	if err != nil || in.Status == provider.StatusBlocked && m.w.blocked[in.InstanceID] || m.w.poison["inc"] {

@@ -23,7 +23,7 @@ type deliveries struct {
 	h *hub // nil disables the checks
 
 	mu sync.Mutex
-	// pointless has the attempts that a process must not run, with the reason, by process name.
+	// pointless contains the attempts that a process must not run, with the reason, by process name.
 	pointless map[string]map[handed]string
 	most      int // largest number of deliveries of a message
 	// once counts the starts of attempts that must start at most once.
@@ -72,14 +72,14 @@ func (d *deliveries) see(c simaws.Call) {
 	d.pointless[*batch[0].ReceiptHandle] = pointless
 }
 
-// A message may have some deliveries at once, and then one per interval. A hundred deliveries then last for a quarter
-// of an hour if processes die all the time, and for a night of handled errors.
+// A message may have several immediate deliveries, and then one per interval. A hundred deliveries then take a quarter
+// of an hour if processes crash repeatedly, and a night if errors are handled.
 const (
 	deliveriesAtOnce = 5
 	oneDeliveryIn    = 10 * time.Second
 )
 
-// checkDeliveryRate checks that the deliveries of a message last (R19).
+// checkDeliveryRate checks that a message does not use up its deliveries too fast (R19).
 func (d *deliveries) checkDeliveryRate(m *sqstypes.Message, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,7 +91,8 @@ func (d *deliveries) checkDeliveryRate(m *sqstypes.Message, n int) {
 	}
 }
 
-// pointlessReason returns why a redelivered activity must not run, according to history and its retry state, or "".
+// pointlessReason returns the reason for which a redelivered activity must not run, according to history and its retry
+// state, or "".
 func (d *deliveries) pointlessReason(item *provider.WorkItem) string {
 	ctx := context.Background()
 	settled, err := d.h.Provider.ReadSettled(ctx, item.ExecutionID, 0)
@@ -128,8 +129,8 @@ func (d *deliveries) expectOnce(of handed, once bool) {
 	d.once[of] += 0
 }
 
-// begins checks each activity whose code starts: one that had ended before its redelivery must not run (R14), and an
-// at-most-once attempt starts once (R32).
+// begins checks each activity whose code starts. An activity that had ended before its redelivery must not run (R14),
+// and an at-most-once attempt starts once (R32).
 func (d *deliveries) begins(ctx context.Context) {
 	name, died := simhub.Process(ctx)
 	a := perdure.ActivityInfoFrom(ctx)

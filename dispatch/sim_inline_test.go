@@ -19,19 +19,19 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// inlineWitness checks R20 for inline activities. None starts from a state that its invocation has not verified or
-// committed, or uses an uncommitted result. None that started is cancelled by the turn that scheduled it. None that was
-// sent to a queue has an outcome of the same invocation.
+// inlineWitness checks R20 for inline activities. No activity starts from a state that its invocation has not verified
+// or committed, or uses an uncommitted result. No started activity is cancelled by the turn that scheduled it. No
+// activity that was sent to a queue has an outcome of the same invocation.
 type inlineWitness struct {
 	w *witness
 
 	mu sync.Mutex
-	// known is the last event that an invocation knows to be in history, by its name and the execution. begun has the
-	// steps that it has started since.
+	// known is the last event that an invocation has read from or committed to history, by its name and the execution.
+	// begun contains the steps that it has started since.
 	known map[[2]string]known
 	begun map[[2]string]map[int64]string // with their inputs
-	// sent has the steps that it has sent to a queue, settled those whose outcomes it has committed, and own those that
-	// it has scheduled.
+	// sent contains the steps that an invocation has sent to a queue. settled contains the steps whose outcomes it has
+	// committed, and own contains the steps that it has scheduled.
 	sent, settled, own map[[2]string]map[int64]bool
 	began              int
 	// stopped returns whether the context of a started step has ended.
@@ -179,7 +179,7 @@ func readsSegments(in *dynamodb.QueryInput) bool {
 	return false
 }
 
-// knows records the events that an invocation has read.
+// knows records the events that an invocation has read from history.
 func (i *inlineWitness) knows(by [2]string) {
 	events := i.history(by[1])
 	i.mu.Lock()

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// scenarioQueries has a client that queries its instance all the time.
+// scenarioQueries has a client that queries its instance continuously.
 const scenarioQueries = "queries"
 
 // tallyActivities is the number of activities that tally calls one after the other.
@@ -28,8 +28,8 @@ const tallyActivities = 6
 // hangTime is far longer than the limit of a query handler.
 const hangTime = time.Hour
 
-// tally calls activities one after the other, and its query handler returns the number of outcomes. No turn may be
-// affected by its other handlers.
+// tally calls activities in sequence, and its query handler returns the number of outcomes. Its other handlers must not
+// affect a turn.
 func tally(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	seen := 0
 	err := errors.Join(
@@ -72,8 +72,8 @@ func isRollupCall(c simaws.Call) bool {
 // maxQueries limits the queries of an instance that may never end because it is blocked.
 const maxQueries = 150
 
-// ask queries the instance in all three environments, concurrently with its turns, until it has ended, and once after
-// that.
+// ask queries the instance in all three environments, concurrently with its turns, until it has ended, and once
+// afterwards.
 func (m *simClient) ask(ctx context.Context) {
 	defer time.Sleep(hangTime) // hanging handlers return
 	for n := 0; n < maxQueries && m.isActive(ctx); n++ {
@@ -130,7 +130,7 @@ func (m *simClient) checkQueryError(e *provider.QueryError, begun bool) error {
 	}
 }
 
-// committed returns the number of outcomes in history, and whether the code has started. Its reads are invisible to the
+// committed returns the number of outcomes in history, and whether the code has started. Its reads are not part of the
 // simulation.
 func (m *simClient) committed() (outcomes int, begun bool) {
 	for e, err := range m.h.Provider.ReadHistory(context.Background(), m.first.InstanceID, m.first.ExecutionID, 0) {
@@ -143,12 +143,12 @@ func (m *simClient) committed() (outcomes int, begun bool) {
 	return outcomes, begun
 }
 
-// timeWithoutWaits is how long an instance takes that waits for nothing. Simulated time passes only when nothing else
-// runs.
+// timeWithoutWaits is the maximum duration of an instance that does not wait. Simulated time passes only when no
+// goroutine runs.
 const timeWithoutWaits = time.Second
 
-// checkQueries checks that the instance has ended as without queries, and in the same time, although a handler hung for
-// ten seconds.
+// checkQueries checks that queries have not changed the end and the duration of the instance, although a handler hung
+// for ten seconds.
 func (m *simClient) checkQueries(ctx context.Context) error {
 	in, err := m.h.Provider.ReadInstance(ctx, m.first.InstanceID)
 	if err != nil {

@@ -11,15 +11,16 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// maxMessageDelay is the longest delay of a message with any faults.
+// maxMessageDelay is the longest delay of a message under all faults.
 const maxMessageDelay = 30 * time.Minute
 
-// holderStays is how long a token holder stays active: longer than its activity, and shorter than a seed.
+// holderStays is the time for which a token holder stays active. It is longer than its activity, and shorter than a
+// seed.
 const holderStays = 20 * time.Hour
 
-// hold completes the activity of hands-over with the token of the current attempt, at moments that the seed chooses. It
-// sends heartbeats, and repeats its calls like a caller that got no response. If the activity is retried, the first
-// attempt times out in every other seed.
+// hold completes the activity of hands-over with the token of the current attempt, at times that the seed selects. It
+// sends heartbeats, and repeats its calls like a caller that received no response. If the activity is retried, the
+// first attempt times out in every other seed.
 func (m *simClient) hold(ctx context.Context, again bool) {
 	attempt, silentUpTo := 1, 0
 	if again {
@@ -28,7 +29,7 @@ func (m *simClient) hold(ctx context.Context, again bool) {
 	m.stays = holderStays
 	for m.isActive(ctx) && !m.over(ctx) {
 		m.moment(ctx)
-		err := m.insist(ctx, func(ctx context.Context) error {
+		err := m.repeatCall(ctx, func(ctx context.Context) error {
 			return m.useToken(ctx, attempt, attempt > silentUpTo && m.rng.IntN(3) > 0)
 		})
 		problem, ok := errors.AsType[*client.TokenError](err)

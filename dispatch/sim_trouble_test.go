@@ -27,7 +27,7 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// troubleScenario is a failure of the whole hub for a time, not single faults as in TestSimulation.
+// troubleScenario is a temporary failure of the whole hub, unlike the single faults of TestSimulation.
 type troubleScenario struct {
 	name          string
 	orchestration string
@@ -47,7 +47,7 @@ type troubleScenario struct {
 	within time.Duration
 	// verdicts is the expected number of poison records.
 	verdicts int
-	// occurred, if set, counts how often the intended situation occurred. It must occur in most seeds.
+	// occurred, if set, returns the number of times that the intended situation occurred. It must occur in most seeds.
 	occurred func(p *troubledHub) int
 }
 
@@ -76,7 +76,7 @@ func newTroubledHub() *troubledHub {
 	}
 }
 
-// maxReleases is how often messages are released before their instance is blocked, with one more for a frozen
+// maxReleases is the number of releases of messages before their instance is blocked, with one more for a frozen
 // function.
 const maxReleases = 4
 
@@ -134,7 +134,7 @@ func troubles() []troubleScenario {
 			hub: func(o *simhub.Options) {
 				o.Schedule.Freeze, o.Schedule.FreezeFor, o.Schedule.StormFor = 0.02, 4*time.Minute, 30*time.Minute
 				o.Schedule.Crash, o.WorkVisibility, o.Mortal = 0.01, time.Minute, false
-				o.Schedule.Apart = true // the records become suspects one by one, and wait equally long
+				o.Schedule.Apart = true // the records become suspects one by one, and wait for the same time
 			},
 			occurred: func(p *troubledHub) int { return p.h.Scheduler.Frozen() },
 		},
@@ -203,7 +203,7 @@ func troubles() []troubleScenario {
 			name: "a killer among its neighbours", orchestration: "neighbours", input: 12, want: "12", verdicts: 1,
 			judge: func(p *troubledHub) error {
 				killer := [2]int64{3, 1}
-				// each copy of its work item has its own crash markers
+				// because each copy of its work item has its own crash markers
 				if p.ran[killer] > killerDeaths*p.sent[killer] {
 					return fmt.Errorf("the killer ran %d times", p.ran[killer])
 				}
@@ -218,7 +218,7 @@ func troubles() []troubleScenario {
 		{
 			name: "an activity of many invocations that die", orchestration: "marathon", input: 200, want: "200",
 			hub: func(o *simhub.Options) {
-				// some 200 calls each
+				// about 200 calls each
 				o.InvocationLimit, o.Schedule.Crash, o.Schedule.StormFor = 40*time.Second, 0.012, 40*time.Minute
 			},
 		},
@@ -231,7 +231,7 @@ func troubles() []troubleScenario {
 			name: "a hot instance is blocked", orchestration: "adds", input: 0, want: "61",
 			act: (*troubledHub).block,
 			judge: func(p *troubledHub) error {
-				// once more if the first run was on an unverified state
+				// one more run if the first run had an unverified state
 				if p.back > maxReleases || p.replays > 2*maxReleases {
 					return fmt.Errorf("messages were released %d times, incompatible code ran %d times",
 						p.back, p.replays)
@@ -258,8 +258,8 @@ func troubles() []troubleScenario {
 	}
 }
 
-// TestSimulationInTrouble runs several seeds of each trouble. Nothing is lost, multiplies, starves or becomes poison.
-// To repeat a seed: go test ./dispatch -run 'TestSimulationInTrouble/<name>' -seed=N.
+// TestSimulationInTrouble runs several seeds of each trouble. No work is lost, duplicated without limit, starved or
+// detected as poison. To repeat a seed: go test ./dispatch -run 'TestSimulationInTrouble/<name>' -seed=N.
 func TestSimulationInTrouble(t *testing.T) {
 	t.Parallel()
 	for _, s := range troubles() {
@@ -341,7 +341,7 @@ func (s troubleScenario) runSeed(t *testing.T, seed uint64) (p *troubledHub) {
 	return p
 }
 
-// ended checks that the instance has ended as without trouble, and that nothing became poison.
+// ended checks that the instance has the same end as without trouble, and that nothing became poison.
 func (p *troubledHub) ended(ctx context.Context, s troubleScenario) error {
 	in, err := p.h.Provider.ReadInstance(ctx, p.first.InstanceID)
 	if err != nil {
@@ -436,7 +436,7 @@ func (p *troubledHub) wantRuns(most int) error {
 	return nil
 }
 
-// wantNoMoreThan limits the counts of each attempt: copies must not multiply.
+// wantNoMoreThan limits the counts of each attempt, because copies must not multiply.
 func wantNoMoreThan(most int, what string, counts map[[2]int64]int) error {
 	for _, k := range sortedPairs(counts) {
 		if counts[k] > most {
@@ -513,7 +513,7 @@ func (p *troubledHub) registry() *perdure.Registry {
 		}
 		return n, perdure.WhenAll(ctx, fs...)
 	})
-	// gives-up ends while long timers with schedules wait
+	// gives-up ends while long timers have schedules
 	perdure.AddOrchestration(r, "gives-up", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		for range n {
 			perdure.CreateTimer(ctx, 2*time.Hour)
@@ -536,7 +536,7 @@ func (p *troubledHub) registry() *perdure.Registry {
 		}
 		return sumOf(ctx, fs)
 	})
-	// strict calls one timer after the other, and fails on nondeterminism
+	// strict awaits timers in sequence, and fails on nondeterminism
 	perdure.AddOrchestration(r, "strict", func(ctx *perdure.OrchestrationContext, n int) (sum int, err error) {
 		for range n {
 			if _, err = perdure.CreateTimer(ctx, 5*time.Second).Await(ctx); err != nil {
@@ -589,7 +589,7 @@ func marathon(ctx context.Context, n int) (int, error) {
 	return done, nil
 }
 
-// adds sums up events until one is zero.
+// adds returns the sum of events until an event is zero.
 func adds(ctx *perdure.OrchestrationContext, sum int) (int, error) {
 	for {
 		n, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
@@ -608,7 +608,7 @@ func (p *troubledHub) watch(ctx context.Context, n int) {
 	}
 }
 
-// incompatible returns a build that differs from history: it calls an activity instead of waiting for an event.
+// incompatible returns a build that differs from history, because it calls an activity instead of waiting for an event.
 func (p *troubledHub) incompatible(name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, name, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -623,7 +623,7 @@ func (p *troubledHub) incompatible(name string, opts ...perdure.OrchestrationOpt
 // deploy replaces the orchestrators, and returns the previous ones.
 func (p *troubledHub) deploy(ctx context.Context, these ...*dispatch.Orchestrator) (before []*dispatch.Orchestrator) {
 	before = p.h.Replace(these...)
-	p.insist(ctx, "announce", p.h.Environment(0).ReportBuild)
+	p.repeatCall(ctx, "announce", p.h.Environment(0).ReportBuild)
 	return before
 }
 
@@ -637,7 +637,7 @@ func (p *troubledHub) broken(r *perdure.Registry, n int) (all []*dispatch.Orches
 	return all
 }
 
-// until waits up to an hour for a condition.
+// until waits for up to an hour for a condition.
 func (p *troubledHub) until(ctx context.Context, what string, done func(ctx context.Context) bool) {
 	for waited := time.Duration(0); !done(ctx); waited += time.Second {
 		if waited > time.Hour {
@@ -700,13 +700,13 @@ func (p *troubledHub) rollBack(ctx context.Context, running []*dispatch.Orchestr
 	p.errs = append(p.errs, errors.New("the instance is Blocked after the fix and 15 sweeps"))
 }
 
-// blockWithNothing lets a wake block the instance, so that the fixed build has no input to process. The instance is
-// Running again regardless.
+// blockWithNothing blocks the instance by a wake, so that the fixed build has no input to process. The instance still
+// becomes Running again.
 func (p *troubledHub) blockWithNothing(ctx context.Context) {
 	p.raise(ctx, "first", 1)
 	p.has(ctx, history.ExternalEventRaised, 1)
 	running := p.deploy(ctx, p.broken(p.incompatible("adds"), len(p.h.Orchestrators))...)
-	p.insist(ctx, "wake", func(ctx context.Context) error {
+	p.repeatCall(ctx, "wake", func(ctx context.Context) error {
 		return p.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
 			Kind: provider.MessageWake, InstanceID: p.first.InstanceID,
 		})
@@ -729,12 +729,12 @@ func (p *troubledHub) is(ctx context.Context, want provider.RuntimeStatus) {
 // blocked it.
 func (p *troubledHub) rollout(ctx context.Context) {
 	old := p.broken(p.incompatible("strict", perdure.FailOnNondeterminism()), 1)
-	p.insist(p.h.t.Context(), "announce", old[0].ReportBuild) // before the trouble starts
+	p.repeatCall(p.h.t.Context(), "announce", old[0].ReportBuild) // before the trouble starts
 	before := time.Now()
 	p.has(ctx, history.TimerCreated, 1)
 	p.retired = p.h.Replace(old[0])[:1]
 	time.Sleep(time.Until(before.Add(time.Second))) // two builds do not report at the same time
-	p.insist(ctx, "announce", p.retired[0].ReportBuild)
+	p.repeatCall(ctx, "announce", p.retired[0].ReportBuild)
 	time.Sleep(outage)
 	for sweeps := 0; sweeps < 30*24 && !p.isOver(ctx); sweeps++ {
 		p.watch(ctx, 1)
@@ -748,12 +748,12 @@ func (p *troubledHub) isOver(ctx context.Context) bool {
 }
 
 func (p *troubledHub) raise(ctx context.Context, id string, n int) {
-	p.insist(ctx, "raise", func(ctx context.Context) error {
+	p.repeatCall(ctx, "raise", func(ctx context.Context) error {
 		return p.c.RaiseEvent(ctx, p.first.InstanceID, "add", n, client.WithEventID(id))
 	})
 }
 
-func (p *troubledHub) insist(ctx context.Context, what string, f func(ctx context.Context) error) {
+func (p *troubledHub) repeatCall(ctx context.Context, what string, f func(ctx context.Context) error) {
 	if err := f(ctx); err != nil {
 		p.errs = append(p.errs, fmt.Errorf("%s: %w", what, err))
 	}

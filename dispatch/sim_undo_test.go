@@ -20,16 +20,17 @@ import (
 )
 
 // Ten thousand orders reserve, charge and ship. Each call has WaitForCancellation, and Compensate undoes the calls when
-// the order is cancelled, times out or fails. Meanwhile processes die, calls fail or are executed twice, and messages
-// are repeated. A witness checks the code that really runs: no undo starts before the end of its call.
+// the order is cancelled, times out or fails. At the same time, processes crash, calls fail or are executed twice, and
+// messages are repeated. A witness observes the running code and checks that no undo starts before the end of its call.
 
 // step is one call of an order and the behavior of its activity.
 type step struct {
 	What  string
 	Takes time.Duration
-	// Heeds is how long the activity runs after its context has ended; negative means until it is done.
+	// Heeds is the time for which the activity runs after its context has ended. A negative value means until it is
+	// done.
 	Heeds time.Duration
-	// Fails is the number of attempts that fail first. Child makes the call in an order of its own.
+	// Fails is the number of attempts that fail first. Child makes the call in a separate order.
 	Fails int
 	Child bool
 }
@@ -40,7 +41,7 @@ type purchase struct {
 	Steps []step
 	// Within is a timeout for the order. FailsAfter makes it fail while its calls run. 0 means neither.
 	Within, FailsAfter time.Duration
-	// At is when a client cancels it; 0 means never.
+	// At is the time at which a client cancels the order. 0 means never.
 	At time.Duration
 }
 
@@ -58,7 +59,7 @@ type counter struct {
 
 // running is a run of an activity's code.
 type running struct {
-	ctx   context.Context //nolint:containedctx // tells whether its process has died
+	ctx   context.Context //nolint:containedctx // ends when its process crashes
 	ended bool
 	// cancelledAt is when its context ended. lost is set if its worker lost its lease or stopped.
 	cancelledAt time.Time
@@ -68,7 +69,8 @@ type running struct {
 // ordersGracePeriod is Options.CancellationGracePeriod.
 const ordersGracePeriod = 10 * time.Second
 
-// over reports whether a run has ended: it has returned, its process has died, or its worker has abandoned it.
+// over reports whether a run has ended, because it has returned, its process has crashed, or its worker has abandoned
+// it.
 func (r *running) over() bool {
 	_, died := simhub.Process(r.ctx)
 	return r.ended || died || r.lost || !r.cancelledAt.IsZero() && time.Since(r.cancelledAt) >= ordersGracePeriod
@@ -108,7 +110,7 @@ func (c *counter) make(ctx context.Context, key string, s step) (string, error) 
 	}
 }
 
-// undo records an undo, and checks that nothing of its call still runs.
+// undo records an undo, and checks that no code of its call still runs.
 func (c *counter) undo(u undoInput) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,7 +270,7 @@ func simulateOrders(t *testing.T, seed uint64) *counter {
 	return c
 }
 
-// checkUndone checks that all calls of an order are undone if it did not complete, and none if it did.
+// checkUndone checks that all calls of an incomplete order are undone, and that no call of a completed order is undone.
 func (h *hub) checkUndone(c *counter, all []provider.Instance) (err error) {
 	for _, in := range all {
 		now := h.read(in)
@@ -297,7 +299,7 @@ func (h *hub) called(in provider.Instance) (n int) {
 }
 
 // TestUndo_tenThousandSimulatedOrders_startsAfterTheActivityEnds runs up to 10,000 orders with faults that a seed
-// decides.
+// selects.
 func TestUndo_tenThousandSimulatedOrders_startsAfterTheActivityEnds(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

@@ -24,8 +24,8 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// witness observes every call of a simulated hub after it was made. It knows the real order of reads and writes, and
-// which processes died in between.
+// witness observes every call of a simulated hub after it was made. It records the real order of reads and writes, and
+// the processes that crashed in between.
 type witness struct {
 	h          *hub
 	limit      int // Options.MaxCrashes
@@ -33,19 +33,19 @@ type witness struct {
 	inline     *inlineWitness
 
 	mu sync.Mutex
-	// instances has the instance of each execution, by its key.
+	// instances maps the key of an execution to its instance.
 	instances  map[string]string
 	executions map[string]*executionState
-	// looks has the cancels that were committed when each invocation first read a cancel record, by its name and the
-	// execution.
+	// cancelReads contains the cancels that were committed when each invocation first read a cancel record, by its name
+	// and the execution.
 	cancelReads map[[2]string]provider.Cancels
-	// marks has the invocations that left a crash marker, by its key and their names, with a function that reports
-	// whether they have died.
+	// marks contains the invocations with a crash marker, by its key and their names, with a function that reports
+	// whether they have crashed.
 	marks map[[2]string]map[string]func() bool
 	// began counts the activities whose code started.
 	began int
-	// verdicts counts the poison records. poison has the names of their activities, and blocked the instances of their
-	// turns.
+	// verdicts counts the poison records. poison contains the names of their activities, and blocked contains the
+	// instances of their turns.
 	verdicts        int
 	poison, blocked map[string]bool
 	errs            []error
@@ -102,7 +102,7 @@ func (w *witness) intercept(ctx context.Context, c simaws.Call, next func() erro
 	return nil
 }
 
-// interceptOrder observes everything except inline activities and queries.
+// interceptOrder observes all calls except those of inline activities and queries.
 func (w *witness) interceptOrder(ctx context.Context, c simaws.Call, next func() error) error {
 	if err := w.interceptPoison(ctx, c, next); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (w *witness) interceptOrder(ctx context.Context, c simaws.Call, next func()
 	return nil
 }
 
-// interceptPoison observes only what concerns poison, which does not need an order of all calls.
+// interceptPoison observes only calls that concern poison, which does not need an order of all calls.
 func (w *witness) interceptPoison(ctx context.Context, c simaws.Call, next func() error) error {
 	w.deliveries.see(c)
 	if err := next(); err != nil {
@@ -175,12 +175,12 @@ func (w *witness) names(it map[string]ddbtypes.AttributeValue) {
 	x.named = true
 }
 
-// put observes a segment: the next one of a running execution, or a stub that replaces one (I1, I8).
+// put observes a segment: the next one of a running execution, or a stub that replaces a segment (I1, I8).
 func (w *witness) put(it map[string]ddbtypes.AttributeValue) {
 	id, ofExecution := strings.CutPrefix(text(it, "pk"), "x#")
 	number, isSegment := strings.CutPrefix(text(it, "sk"), "h#")
 	sequence, err := strconv.ParseInt(number, 10, 64)
-	if !ofExecution || !isSegment || err != nil { // a part after the first has a longer key
+	if !ofExecution || !isSegment || err != nil { // later parts have longer keys
 		return
 	}
 	x := w.executions[id]
@@ -195,7 +195,7 @@ func (w *witness) put(it map[string]ddbtypes.AttributeValue) {
 		x.deleted = x.deleted || sequence == 0
 	case x.dead:
 		w.wrongf("I8: ended execution %s gained segment %d", id, sequence)
-	// a start is written again in the transaction of its instance, even after it was abandoned
+	// a start is written again in the transaction of its instance, even after its first segment was abandoned
 	case sequence == 0 && x.last == 0 && !x.named:
 		x.deleted = false
 	case sequence != x.last+1:
@@ -274,7 +274,7 @@ func (w *witness) deaths(executionID string, activityID int64) (most int) {
 	return most
 }
 
-// deathsOfTurns returns the same for the turns of an instance in all executions.
+// deathsOfTurns is like deaths for the turns of an instance in all executions.
 func (w *witness) deathsOfTurns(instanceID string) (most int) {
 	for pk, instance := range w.instances {
 		if instance == instanceID {
@@ -302,8 +302,8 @@ func (w *witness) begins(ctx context.Context) {
 	}
 }
 
-// deathsWhenBlocked is the number of deaths that prove poison for a message to an instance that is already blocked as
-// poison. Otherwise MaxCrashes deaths of marked deliveries are required.
+// deathsWhenBlocked is the number of crashes that prove poison for a message to an instance that is already blocked as
+// poison. Other messages need MaxCrashes crashes of marked deliveries.
 const deathsWhenBlocked = 1
 
 // recordDeadLetter observes a poison record that becomes a dead letter, and checks the proof (R13).
@@ -361,7 +361,7 @@ func (w *witness) checkExecution(ctx context.Context, id, instanceID string) err
 		case text(it, "stub") != "":
 			return w.checkDeleted(id, out.Items)
 		case !w.executions[id].named && text(it, "previous") == "" && len(out.Items) == 1:
-			return nil // its starter has died, and no instance refers to it (R11)
+			return nil // its starter has crashed, and no instance refers to it (R11)
 		}
 	}
 	if _, err := w.h.Provider.ReadInstance(ctx, instanceID); err != nil {
@@ -377,13 +377,13 @@ func (w *witness) checkExecution(ctx context.Context, id, instanceID string) err
 	return errors.Join(simhub.CheckLog(events), w.checkPoison(id, events), checkSettled(id, events))
 }
 
-// checkDeleted checks that only expiring stubs of a deleted execution remain.
+// checkDeleted checks that only stubs with a TTL remain of a deleted execution.
 func (w *witness) checkDeleted(id string, items []map[string]ddbtypes.AttributeValue) (err error) {
 	for _, it := range items {
 		switch sk := text(it, "sk"); {
 		case it["ttl"] == nil:
 			err = errors.Join(err, fmt.Errorf("deleted execution %s: %s never expires", id, sk))
-		// a late delivery may still leave an expiring crash marker or note
+		// a late delivery may still write a crash marker or note with a TTL
 		case sk == "c" || strings.HasPrefix(sk, "b#") || strings.HasPrefix(sk, "f#") || strings.HasPrefix(sk, "p#") ||
 			strings.HasPrefix(sk, "o#"):
 		case strings.HasPrefix(sk, "h#") && text(it, "stub") != "" && it["events"] == nil:
@@ -421,7 +421,7 @@ func checkSettled(id string, events []history.Event) (err error) {
 	}
 	anew := events[len(events)-1].Kind == history.OrchestrationContinuedAsNew
 	for _, e := range state.CancelOutstanding("") {
-		// the next execution has the waiting updates, as checkUpdates of simhub knows
+		// the next execution has the waiting updates, like in checkUpdates of simhub
 		if anew && e.Kind == history.UpdateCompleted {
 			continue
 		}

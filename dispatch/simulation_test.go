@@ -31,7 +31,7 @@ var (
 )
 
 // TestMain reduces the number of seeds of a short run, unless flags set it. It discards logs of the default logger
-// unless -v is set: the logs of a thousand passing tests would hide the one that fails.
+// unless -v is set, because the logs of a thousand passing tests would hide a failed test.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	turns.InvalidTransition = func(err error) { panic(err) }
@@ -54,8 +54,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSimulation runs everything in an order and with faults that a seed decides. Every instance ends as without
-// faults, and clients receive correct results. To repeat a seed: go test ./dispatch -run TestSimulation -seed=N.
+// TestSimulation runs all scenarios in an order and with faults that a seed selects. Every instance has the same end as
+// without faults, and clients receive correct results. To repeat a seed: go test ./dispatch -run TestSimulation
+// -seed=N.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	if *oneSeed >= 0 {
@@ -104,8 +105,8 @@ func turnOf(seed uint64) uint64 { return seed / uint64(len(simulated())) }
 // weathers is the number of fault schedules.
 const weathers = 4
 
-// faultSchedule returns the fault schedule of a seed. A quarter of all seeds have no faults, so that order alone is
-// tested too. In another quarter, many calls fail and no process dies.
+// faultSchedule returns the fault schedule of a seed. A quarter of all seeds have no faults, so that they test only the
+// order. In another quarter, many calls fail and no process crashes.
 func faultSchedule(seed uint64) *simhub.Schedule {
 	s := &simhub.Schedule{Seed: seed}
 	switch turnOf(seed) % weathers {
@@ -131,7 +132,7 @@ func watchedFrom(seed uint64) (limit int, mortal bool) {
 // noCrashLimit is an Options.MaxCrashes that no message reaches.
 const noCrashLimit = 1000
 
-// scenarioPoison contains poison that every seed must detect.
+// scenarioPoison has poison that every seed must detect.
 const scenarioPoison = "poison"
 
 func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
@@ -146,7 +147,7 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 		o.Rollup = 1 // every cold read
 	}
 	if s.name == scenarioQueries && turnOf(seed)%weathers == 0 {
-		o.Schedule.Storm = -1 // time passes only when nothing else runs
+		o.Schedule.Storm = -1 // time passes only when no goroutine runs
 	}
 	if o.MaxAttempts, o.Mortal = watchedFrom(seed); s.name == scenarioPoison {
 		o.MaxAttempts, o.Mortal = o.MaxAttempts%noCrashLimit, true
@@ -180,8 +181,8 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	return sim
 }
 
-// judge runs the checks that hold with any faults, and the checks of the scenario unless a record became poison with
-// proof.
+// judge runs the checks that apply to all faults. It also runs the checks of the scenario, unless a record became
+// poison with proof.
 func (m *simClient) judge(ctx context.Context, s intervention) error {
 	err := m.w.check(ctx)
 	switch {

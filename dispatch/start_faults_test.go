@@ -52,9 +52,9 @@ func TestR11_lostResponseAfterContinueAsNew_keepsFirstExecution(t *testing.T) {
 	})
 }
 
-// Interleaving: the process that starts a child dies between its two writes, or its second write fails, in each
-// delivery. Each retry replaces what the previous one has written. After an hour of failures no item remains that a
-// purge does not find.
+// Interleaving: the process that starts a child crashes between its two writes, or its second write fails, in each
+// delivery. Each retry replaces the items of the previous one. After an hour of failures, a purge finds all remaining
+// items.
 func TestR11_startIsRedelivered_replacesItsEarlierTries(t *testing.T) {
 	t.Parallel()
 	for _, dies := range []bool{false, true} {

@@ -18,7 +18,7 @@ import (
 // Interleaving:
 //  1. A zombie and a live session hold a start (consumed), its repetition, and an outcome. The live session
 //     redispatches for the start.
-//  2. The zombie commits the turn of the outcome and dies before it sends.
+//  2. The zombie commits the turn of the outcome and crashes before it sends.
 //  3. For the repetition, the live session finds that the instance exists, and reads a head that covers the outcome.
 //     Only a second redispatch sends the outputs of that turn.
 func TestR4_repeatedStartFindsInstance_redispatchesAgain(t *testing.T) {
@@ -30,7 +30,7 @@ func TestR4_repeatedStartFindsInstance_redispatchesAgain(t *testing.T) {
 		if err := h.Provider.EnqueueForOrchestrator(ctx, start); err != nil {
 			t.Fatal(err)
 		}
-		// the process dies before it deletes the records
+		// the process crashes before it deletes the records
 		h.Orchestrators[0].HandleRecords(ctx, h.receive("sim://inbox.fifo"))
 		h.workItems()
 		time.Sleep(6 * time.Minute) // longer than the deduplication interval of SQS
@@ -70,7 +70,7 @@ func TestR4_repeatedStartFindsInstance_redispatchesAgain(t *testing.T) {
 
 // Interleaving:
 //  1. Two sessions hold one start message, because the first was frozen.
-//  2. The first creates the instance, commits its first turn, and dies before it sends.
+//  2. The first creates the instance, commits its first turn, and crashes before it sends.
 //  3. The second finds that the instance exists, and must redispatch that turn: no other message causes a redispatch.
 func TestR4_startFindsInstance_redispatchesItsTurn(t *testing.T) {
 	t.Parallel()

@@ -38,8 +38,8 @@ func (h *hub) putKeys() (keys []string) {
 	return keys
 }
 
-// Interleaving: the client dies between its two writes. The instance does not exist, no code runs, and the ID is free
-// for another or the same start, in the same millisecond or later.
+// Interleaving: the client crashes between its two writes. The instance does not exist, no code runs, and the ID is
+// free for another or the same start, in the same millisecond or later.
 func TestR11_clientDiesBetweenWrites_startsNothing(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]struct {
@@ -84,8 +84,8 @@ func TestR11_clientDiesBetweenWrites_startsNothing(t *testing.T) {
 	}
 }
 
-// Interleaving: a client is frozen between its two writes. Meanwhile the same start is repeated, or another start uses
-// the ID, and the instance runs. The late write changes nothing, and leaves nothing behind.
+// Interleaving: a client is frozen between its two writes. In between, the same start is repeated, or another start
+// uses the ID, and the instance runs. The late write has no effect and leaves no item.
 func TestR11_clientFrozenBetweenWrites_changesNothing(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]struct {
@@ -132,7 +132,8 @@ func TestR11_clientFrozenBetweenWrites_changesNothing(t *testing.T) {
 	}
 }
 
-// The same for an instance that has continued as new. Its first execution is history and must remain.
+// A frozen client writes the start of an instance that has continued as new. The first execution is part of the history
+// and must remain.
 func TestR11_frozenClientAfterContinueAsNew_keepsFirstExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -154,7 +155,8 @@ func TestR11_frozenClientAfterContinueAsNew_keepsFirstExecution(t *testing.T) {
 	})
 }
 
-// wantExpiringStub fails unless the first segment of an execution is, or is not, an expiring stub.
+// wantExpiringStub fails the test unless the first segment of an execution is a stub with a TTL. If want is false, it
+// must not be such a stub.
 func (h *hub) wantExpiringStub(executionID string, want bool) {
 	h.t.Helper()
 	segment := h.item("x#"+executionID, "h#0000000000")
@@ -165,7 +167,7 @@ func (h *hub) wantExpiringStub(executionID string, want bool) {
 	}
 }
 
-// A start with a used ID leaves only an expiring stub.
+// A start with a used ID leaves only a stub with a TTL.
 func TestR11_startWithUsedID_leavesExpiringStub(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -207,8 +209,8 @@ func TestR11_responsesAreLost_startSucceeds(t *testing.T) {
 	})
 }
 
-// A start that has stored payloads is one transaction. Otherwise a sweep could take the payloads for those of an
-// existing instance.
+// A start that has stored payloads is one transaction. Otherwise, a sweep could attribute the payloads to an existing
+// instance.
 func TestR11_startWithStoredPayloads_isOneTransaction(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -232,8 +234,8 @@ func TestR11_startWithStoredPayloads_isOneTransaction(t *testing.T) {
 	})
 }
 
-// Interleaving: the client dies, or its wake is lost, after the writes. The client repeats the start with the same key,
-// which sends the wake again.
+// Interleaving: the client crashes, or its wake is lost, after the writes. The client repeats the start with the same
+// key, which resends the wake.
 func TestR11_repeatedStart_sendsTheWakeAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

@@ -20,8 +20,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A status that nothing depends on is best effort: a turn succeeds if its status write fails, and a refresh writes the
-// status later.
+// The write of a status on which nothing depends is best effort. A turn succeeds if its status write fails, and a
+// refresh writes the status later.
 
 // statusesThrottled throttles all updates of instances until a time, and counts them.
 type statusesThrottled struct {
@@ -74,8 +74,8 @@ func (r *runs) all() (activities, all int) {
 	return len(r.of), all
 }
 
-// statusRegistry returns a registry with an orchestration that calls activities, sets its custom status and waits, one
-// that only calls them, and one that continues as new.
+// statusRegistry returns a registry with three orchestrations. The first one calls activities, sets its custom status
+// and waits. The second one only calls activities, and the third one continues as new.
 func statusRegistry(r *runs) *perdure.Registry {
 	g := registry()
 	perdure.AddActivity(g, "count", r.count)
@@ -142,7 +142,7 @@ func TestStatus_throttledForAnHour_runsNoActivityTwice(t *testing.T) {
 		for range 7 {
 			h.serveFor(10 * time.Minute)
 			if _, err := h.Timekeeper.Sweep(ctx); err != nil && time.Now().After(throttled.until) {
-				t.Error(err) // until then, the sweeper cannot store its progress either
+				t.Error(err) // before that, the sweeper cannot store its progress
 			}
 		}
 		activities, all := ran.all()
@@ -233,8 +233,8 @@ func TestStatusRefresh_readFails_laterMessagesAreProcessed(t *testing.T) {
 	})
 }
 
-// An earlier release ignores refreshes. Its renewer fires a timer with that ID, which no code and no delayed start
-// waits for.
+// An earlier release ignores refreshes. Its renewer fires a timer with that ID, for which no code and no delayed start
+// waits.
 func TestStatusRefresh_firedByOlderRenewer_changesNothing(t *testing.T) {
 	t.Parallel()
 	throttled := &statusesThrottled{}

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// sweepWithClockOff runs a sweep of a renewer whose clock is off by the given duration.
+// sweepWithClockOff runs a sweep of a renewer whose clock differs by the given duration.
 func (h *hub) sweepWithClockOff(by time.Duration) {
 	h.t.Helper()
 	clock := func() time.Time { return time.Now().Add(by) }

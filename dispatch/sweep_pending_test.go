@@ -41,7 +41,7 @@ func (h *hub) loseAll() (lost []provider.Record) {
 	return lost
 }
 
-// wantWoken runs a sweep, and fails unless it wakes want instances without error.
+// wantWoken runs a sweep, and fails the test unless it wakes want instances without error.
 func (h *hub) wantWoken(want int, when string) {
 	h.t.Helper()
 	if woken, err := h.Timekeeper.Sweep(h.t.Context()); woken != want || err != nil {
@@ -49,8 +49,8 @@ func (h *hub) wantWoken(want int, when string) {
 	}
 }
 
-// The timer of a delayed start may be lost, for instance as a dead letter. The sweeper wakes the instance when it is
-// due and not before, however long ago it was started.
+// The timer of a delayed start may be lost, for example as a dead letter. The sweeper wakes the instance when it is due
+// and not before, even if it was started long ago.
 func TestR11_timerOfADelayedStartIsLost_sweeperWakesItWhenDue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -92,7 +92,8 @@ func TestSweep_twoAtOnce_wakeEachInstanceOnce(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			return next()
 		})
-		for _, passes := range []time.Duration{3 * time.Minute, 4 * time.Minute} { // first noticed, then due again
+		// the sweeper finds it first after 3 minutes, and it is due again 4 minutes later
+		for _, passes := range []time.Duration{3 * time.Minute, 4 * time.Minute} {
 			time.Sleep(passes)
 			var both sync.WaitGroup
 			var woken [2]int
@@ -195,7 +196,7 @@ func TestR11_progressMarkOfEarlierRelease_hidesNothing(t *testing.T) {
 	})
 }
 
-// An instance that had its first turn is neither recorded nor written by later sweeps.
+// Later sweeps do not record or write an instance that had its first turn.
 func TestSweep_healthyInstances_writesNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -220,7 +221,7 @@ func TestSweep_healthyInstances_writesNothing(t *testing.T) {
 }
 
 // After a deployment, thousands of blocked instances are woken together. If their turns take an hour, sweeps do not
-// send a wake for each of them again and again.
+// send a wake for each of them repeatedly.
 func TestR18_thousandsOfBlockedInstances_areNotWokenByEverySweep(t *testing.T) {
 	t.Parallel()
 	const many = 3000
@@ -236,7 +237,7 @@ func TestR18_thousandsOfBlockedInstances_areNotWokenByEverySweep(t *testing.T) {
 		h.orchestrator(registry(), "fixed")
 		sends.Store(0)
 		h.wantWoken(many, "first sweep after the deployment")
-		if sends.Load() > many/10+1 { // and one message requests a report from the orchestrator
+		if sends.Load() > many/10+1 { // one more message requests a report from the orchestrator
 			t.Errorf("got %d wakes in %d calls", many, sends.Load())
 		}
 		for range 4 {

@@ -29,8 +29,8 @@ func sendsDueTimers(c simaws.Call) bool {
 	return c.Service == "SQS" && c.Operation == "SendMessageBatch"
 }
 
-// A renewer is killed before or after each of its calls. Timers are exact to the second, and a death delays them by at
-// most ten seconds. The first call shortens the visibility timeout. A death before that call delays them by the
+// A renewer is killed before or after each of its calls. Timers are exact to the second, and a crash delays them by at
+// most ten seconds. The first call shortens the visibility timeout. A crash before that call delays them by the
 // visibility timeout of the queue.
 func TestTimers_renewerIsKilled_areLateByAtMostTenSeconds(t *testing.T) {
 	t.Parallel()
@@ -68,7 +68,7 @@ func isTimersInvocation(name string) bool {
 	return len(name) > 0 && name[:min(len(name), 6)] == "timers"
 }
 
-// If a renewer dies again and again, its timers are leased for longer, so that they do not become dead letters within
+// If a renewer crashes repeatedly, its timers are leased for longer, so that they do not become dead letters within
 // minutes.
 func TestTimers_renewerDiesRepeatedly_areLeasedLonger(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,7 @@ func TestTimers_renewerIsSlow_areNotDeliveredTwice(t *testing.T) {
 	})
 }
 
-// A failed lease has no other effect: the timer fires and is deleted.
+// A failed lease has no other effect. The timer fires and is deleted.
 func TestTimers_leaseFails_fireOnTime(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -136,7 +136,7 @@ func TestTimers_leaseFails_fireOnTime(t *testing.T) {
 	})
 }
 
-// A failed timer is visible again after its retry delay, not at the end of its lease.
+// A failed timer is visible again after its retry delay, before the end of its lease.
 func TestTimers_sendFails_areRedeliveredInSeconds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

@@ -30,7 +30,8 @@ const (
 	year = 365 * day
 )
 
-// wantExact fails unless an instance with one timer has ended, and the timer fired within a second after it was due.
+// wantExact fails the test unless an instance with one timer has ended, and the timer fired within a second after it
+// was due.
 func (h *hub) wantExact(in provider.Instance, d time.Duration) {
 	h.t.Helper()
 	var due, fired time.Time
@@ -54,7 +55,7 @@ func (h *hub) wantExact(in provider.Instance, d time.Duration) {
 	}
 }
 
-// wantNothingLeft fails if a schedule or message remains.
+// wantNothingLeft fails the test if a schedule or message remains.
 func (h *hub) wantNothingLeft() {
 	h.t.Helper()
 	if n := h.Cloud.Schedules.Count(); n > 0 {
@@ -117,8 +118,7 @@ func TestTimers_longDelayedStart_getsOneSchedule(t *testing.T) {
 	})
 }
 
-// A timer of up to 15 minutes costs one message, and two for its last seconds. A longer one costs one schedule, however
-// long it is.
+// A timer of up to 15 minutes costs one message, and two for its last seconds. Each longer timer costs one schedule.
 func TestTimers_long_costOneSchedule(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]struct{ schedules, sends int64 }{
@@ -147,7 +147,7 @@ func TestTimers_long_costOneSchedule(t *testing.T) {
 }
 
 // EventBridge Scheduler fires up to a minute late, and at least once. The lead of the schedule absorbs the delay, and
-// the turn the repetition.
+// the turn drops the repetition.
 func TestTimers_schedulesLateOrRepeated_fireOnTimeOnce(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]simaws.ScheduleDisorder{
@@ -202,7 +202,7 @@ func TestTimers_scheduleVeryLate_firesLate(t *testing.T) {
 	})
 }
 
-// The renewer dies before or after it creates a schedule, and SQS redelivers the timer's record. The next delivery
+// The renewer crashes before or after it creates a schedule, and SQS redelivers the timer's record. The next delivery
 // finds or creates the schedule.
 func TestR1_crashAroundCreateSchedule_losesNothing(t *testing.T) {
 	t.Parallel()
@@ -223,7 +223,7 @@ func TestR1_crashAroundCreateSchedule_losesNothing(t *testing.T) {
 	}
 }
 
-// The same for every call of a long timer, in both modes.
+// The process crashes at every call of a long timer, in both modes.
 func TestTimers_crashAtAnyCall_fireOnce(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{dynamo.TimersSchedules, dynamo.TimersRequeue} {
@@ -238,8 +238,8 @@ func TestTimers_crashAtAnyCall_fireOnce(t *testing.T) {
 	}
 }
 
-// EventBridge Scheduler throttles or rejects requests for a while. The timer's record stays in its queue, and the timer
-// is not lost.
+// EventBridge Scheduler throttles or rejects requests for some time. The timer's record stays in its queue, and the
+// timer is not lost.
 func TestTimers_schedulerRejectsRequests_areNotLost(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{"throttled": simaws.SchedulesThrottled(), "refused": errAccess} {

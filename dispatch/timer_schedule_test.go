@@ -16,12 +16,12 @@ import (
 )
 
 // A long timer is in its queue for 15 minutes before it gets a schedule. The turn that cancels the timer may commit:
-//   - before the schedule is created: the check after the creation finds the cancel
-//   - between the creation and the check: the check finds it, and the turn also deletes the schedule
+//   - before the schedule is created: the check after the creation detects the cancel
+//   - between the creation and the check: the check detects the cancel, and the turn also deletes the schedule
 //   - after the check: the turn deletes the schedule
-//   - while the renewer dies between the creation and the check: SQS redelivers the timer
+//   - while the renewer crashes between the creation and the check: SQS redelivers the timer
 
-// wantNoTimer fails if a schedule remains, or a timer fires within two days.
+// wantNoTimer fails the test if a schedule remains, or a timer fires within two days.
 func (h *hub) wantNoTimer() {
 	h.t.Helper()
 	if n := h.Cloud.Schedules.Count(); n > 0 {
@@ -165,7 +165,7 @@ func TestR15_timerIsCancelledBeforeTheCheck_leavesNoSchedule(t *testing.T) {
 	})
 }
 
-// Interleaving: the cancel is in history, and the renewer dies between the creation of the schedule and the check,
+// Interleaving: the cancel is in history, and the renewer crashes between the creation of the schedule and the check,
 // before or after its query.
 func TestR15_crashBeforeCheck_leavesNoSchedule(t *testing.T) {
 	t.Parallel()
@@ -192,7 +192,7 @@ func TestR15_crashBeforeCheck_leavesNoSchedule(t *testing.T) {
 	}
 }
 
-// A failed check is repeated with its record. The timer is neither lost nor left.
+// A failed check is repeated with its record. The timer is not lost, and its schedule is deleted.
 func TestR15_checkFails_isRepeated(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -215,7 +215,7 @@ func TestR15_checkFails_isRepeated(t *testing.T) {
 	})
 }
 
-// wantScheduleDeleted runs the hub until a timer has got its schedule, and fails unless the schedule is deleted.
+// wantScheduleDeleted runs the hub until a timer has its schedule, and fails the test unless the schedule is deleted.
 func (h *hub) wantScheduleDeleted() {
 	h.t.Helper()
 	h.serveFor(20 * time.Minute)

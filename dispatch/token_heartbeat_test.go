@@ -19,7 +19,7 @@ func TestHeartbeat_activityHasEnded_isOver(t *testing.T) {
 	for name, beats := range map[string]bool{"heartbeat before the end": true, "no heartbeat before the end": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+			withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 				in := a.begin(question{GivesUp: time.Hour})
 				another := client.New(a.Provider)
 				if beats {
@@ -51,7 +51,7 @@ func TestHeartbeat_executionHasEnded_isGone(t *testing.T) {
 	for name, q := range map[string]question{"completed": {}, "cancelled": {GivesUp: time.Minute}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+			withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 				in := a.begin(q)
 				if q.GivesUp == 0 {
 					if err := a.complete(0, "once"); err != nil {
@@ -75,7 +75,7 @@ func TestHeartbeat_executionHasEnded_isGone(t *testing.T) {
 // 3. The heartbeat writes its record. The next heartbeat reports the end.
 func TestHeartbeat_endIsCommittedBeforeItsWrite_nextOneIsOver(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{GivesUp: time.Hour})
 		ended := false
 		a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -102,7 +102,7 @@ func TestHeartbeat_endIsCommittedBeforeItsWrite_nextOneIsOver(t *testing.T) {
 // Every heartbeat of a running attempt costs three reads and a write.
 func TestHeartbeat_liveAttempt_costsThreeReadsAndAWrite(t *testing.T) {
 	t.Parallel()
-	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
+	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		a.begin(question{StartToClose: time.Hour})
 		for range 3 {
 			a.serveFor(10 * time.Second)

@@ -32,8 +32,8 @@ type traceRecorder struct {
 	seen map[string][]string
 }
 
-// registry returns a registry with an orchestration that calls an activity that fails once, and starts a child that
-// does the same.
+// registry returns a registry with an orchestration that calls an activity that fails once, and starts a child with the
+// same code.
 func (v *traceRecorder) registry() *perdure.Registry {
 	v.seen = map[string][]string{}
 	r := registry()
@@ -66,7 +66,7 @@ func (v *traceRecorder) registry() *perdure.Registry {
 	return r
 }
 
-// startTraced starts a journey with a trace context.
+// startTraced starts the orchestration "journey" with a trace context.
 func (h *hub) startTraced(n int, trace string) provider.Instance {
 	h.t.Helper()
 	in, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{
@@ -89,8 +89,7 @@ func (h *hub) current(in provider.Instance) provider.Instance {
 	return now
 }
 
-// Without interceptors, the trace context of a start applies to everything that follows: attempts, children, and the
-// next execution.
+// Without interceptors, the trace context of a start applies to attempts, children, and the next execution.
 func TestTraceContext_withoutInterceptors_reachesAllWork(t *testing.T) {
 	t.Parallel()
 	var v traceRecorder
@@ -132,9 +131,9 @@ func fresh() (perdure.Interceptor, *atomic.Int64) {
 	}, n
 }
 
-// An interceptor's trace context replaces that of the start. Each attempt has the trace context of the turn that
-// scheduled the activity, from history. Without a cache, each turn is replayed in another context, on which no decision
-// depends.
+// An interceptor's trace context replaces the trace context of the start. Each attempt has the trace context of the
+// turn that scheduled the activity, from history. Without a cache, each turn is replayed in another context, and no
+// decision depends on the context.
 func TestTraceContext_ofTurn_appliesToScheduledWork(t *testing.T) {
 	t.Parallel()
 	var v traceRecorder
@@ -195,8 +194,8 @@ func lastTurn(events []history.Event) (last history.Event) {
 	return last
 }
 
-// Interleaving: a process dies after the commit, before or during its sends, and another process sends the outputs
-// again. All outputs have the trace context of the turn in history, not of a later turn.
+// Interleaving: a process crashes after the commit, before or during its sends, and another process resends the
+// outputs. All outputs have the trace context of the turn in history, and not of a later turn.
 func TestTraceContext_redispatch_keepsContextOfTheTurn(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]func(simaws.Call) bool{
@@ -411,8 +410,8 @@ func TestTraceContext_costs72Bytes(t *testing.T) {
 	}
 }
 
-// An instance whose code is broken ends without it. Its messages to parent and child have the trace context of the
-// message that ended it, from the interceptors of the turn, or that of its start.
+// An instance whose code cannot continue ends without its code. Its messages to parent and child have the trace context
+// of the interceptors of the turn, of the message that ended it, or of its start.
 func TestTraceContext_endWithoutCode_isKept(t *testing.T) {
 	t.Parallel()
 	i, _ := fresh()
@@ -422,7 +421,7 @@ func TestTraceContext_endWithoutCode_isKept(t *testing.T) {
 		want         string
 	}{
 		"terminated": {nil, terminateMiddle, testTraceParent(7)},
-		// the second try: the first one must read history
+		// the second try, because the first one must read history
 		"terminated in a context of its own": {[]perdure.Interceptor{i}, terminateMiddle, testTraceParent(102)},
 		"deleted": {nil, func(ctx context.Context, h *hub, _ *dispatch.Orchestrator) {
 			if err := h.Provider.DeleteInstance(ctx, "middle", true); err != nil {
@@ -473,7 +472,7 @@ func terminateMiddle(_ context.Context, h *hub, broken *dispatch.Orchestrator) {
 	}
 }
 
-// generations returns a registry with three orchestrations, each of which waits for the next.
+// generations returns a registry with three orchestrations, each of which waits for the next one.
 func generations() *perdure.Registry {
 	r := perdure.NewRegistry()
 	calls := func(next string) func(*perdure.OrchestrationContext, int) (int, error) {

@@ -96,7 +96,7 @@ func TestR2_messageEndsTheExecution_endsTheTurn(t *testing.T) {
 	})
 }
 
-// Interleaving: message 1 fails, and messages 2 and 3 of its group are acknowledged. Then their order would be lost.
+// Interleaving: message 1 fails, and messages 2 and 3 of its group are acknowledged. Their order would be lost.
 func TestR2_messageFails_laterMessagesOfItsGroupFail(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -152,8 +152,8 @@ func TestR3_everySegment_hasAHeader(t *testing.T) {
 	})
 }
 
-// Interleaving: the process dies after a commit and before it sends anything. The segment contains the outputs. Without
-// the redispatch, the outputs would never be sent (mutant no_redispatch).
+// Interleaving: the process crashes after a commit and before it sends anything. The segment contains the outputs.
+// Without the redispatch, the outputs would never be sent (mutant no_redispatch).
 func TestR4_redeliveredMessage_isDispatchedAgain(t *testing.T) {
 	t.Parallel()
 	crash, crashed := crashOnce(true, func(c simaws.Call) bool { return isCommit(c, "h#0000000001") })
@@ -165,8 +165,8 @@ func TestR4_redeliveredMessage_isDispatchedAgain(t *testing.T) {
 	})
 }
 
-// Interleaving: the trigger is redelivered after all its outputs are settled. A second send of the outputs would run
-// activities twice.
+// Interleaving: the trigger is redelivered after all its outputs are settled. If the outputs were resent, activities
+// would run twice.
 func TestR4_outputsAreSettled_areNotSentAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -205,8 +205,8 @@ func TestR4_repeatedOutcome_dispatchesNothing(t *testing.T) {
 	})
 }
 
-// Interleaving: the code ends in its first turn, and the process dies before it writes the status. The turn must count
-// the trigger as consumed. Otherwise its redelivery is dropped, and the instance stays Pending.
+// Interleaving: the code ends in its first turn, and the process crashes before it writes the status. The turn must
+// count the trigger as consumed. Otherwise, its redelivery is dropped, and the instance stays Pending.
 func TestR4_processDiesAfterFirstTurnEnds_statusIsWritten(t *testing.T) {
 	t.Parallel()
 	crash, crashed := crashOnce(false, func(c simaws.Call) bool { return c.Operation == "UpdateItem" })
@@ -299,7 +299,7 @@ func TestR5_messageIsAheadOfTheCache_headIsReadFirst(t *testing.T) {
 }
 
 // Interleaving: the commit fails after the coroutine has continued, and SQS redelivers the message together with
-// another. If the session kept the coroutine, the coroutine would count the first message as settled, and the session
+// another. If the session reused the coroutine, the coroutine would count the first message as settled, and the session
 // would commit a turn without that message.
 func TestR6_commitIsNotConfirmed_coroutineIsDiscarded(t *testing.T) {
 	t.Parallel()

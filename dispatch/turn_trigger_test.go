@@ -19,7 +19,7 @@ import (
 )
 
 // startsAnother returns a registry with an orchestration that starts a detached orchestration and continues as new. Its
-// next execution adds up the carried-over events.
+// next execution returns the sum of the carried-over events.
 func startsAnother(events int) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "nothing", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
@@ -47,11 +47,11 @@ func startsAnother(events int) *perdure.Registry {
 //  1. A turn without code consumes an event of a delayed start.
 //  2. At the start time, the code starts a detached orchestration and continues as new before it consumes anything. The
 //     trigger of that turn is not below any watermark.
-//  3. The process dies after the commit. The redelivered trigger belongs to the next execution, so no message causes a
-//     redispatch of the first.
+//  3. The process crashes after the commit. The redelivered trigger belongs to the next execution, so no message causes
+//     a redispatch of the first.
 func TestI3_detachedStartInDelayedFirstTurn_survivesCrash(t *testing.T) {
 	t.Parallel()
-	for _, late := range []bool{false, true} { // if late, an event causes the first turn before the timer does
+	for _, late := range []bool{false, true} { // if late, an event causes the first turn before the timer
 		for _, after := range []bool{false, true} {
 			t.Run("late="+strconv.FormatBool(late)+"/after="+strconv.FormatBool(after), func(t *testing.T) {
 				t.Parallel()
@@ -82,7 +82,7 @@ func crashInDelayedStart(t *testing.T, late bool, n int64, after bool) (crashed 
 			h.serveFor(delay / 2)
 			h.receive(h.Provider.Config().TimersURL)
 			time.Sleep(delay)
-			h.raise(in, "early", 1) // SQS has forgotten the first copy, but the instance has not
+			h.raise(in, "early", 1) // SQS no longer stores the ID of the first copy, but the instance does
 		}
 		h.raise(in, "late", 2)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "3" {
@@ -99,8 +99,8 @@ func crashInDelayedStart(t *testing.T, late bool, n int64, after bool) (crashed 
 // Interleaving:
 //  1. An orchestration continues as new more often than one invocation allows, and starts a detached orchestration in
 //     each execution.
-//  2. The next invocation is caused by an event that arrived in between. The process dies before any execution consumes
-//     the event.
+//  2. The next invocation is caused by an event that arrived in between. The process crashes before any execution
+//     consumes the event.
 func TestI3_detachedStartAfterTheHundredthExecution_survivesCrash(t *testing.T) {
 	t.Parallel()
 	var calls []int64 // around the hundredth execution
@@ -178,7 +178,8 @@ func crashAndObserve(n int64, after bool, seen func(number, executions int64)) s
 }
 
 // Unobserved events are carried over by reference through more executions than one invocation allows. One more event
-// arrives after a hundred executions of the invocation. The process dies at each call in between, and no event is lost.
+// arrives after a hundred executions of the invocation. The process crashes at each call in between, and no event is
+// lost.
 func TestReferences_eventsCarriedOverHundredExecutions_surviveCrash(t *testing.T) {
 	t.Parallel()
 	var calls []int64 // around the hundredth execution

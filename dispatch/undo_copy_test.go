@@ -17,14 +17,14 @@ import (
 //  1. The first attempt fails. A copy of its work item is delivered after its lease has expired, before the
 //     orchestrator receives the failure.
 //  2. The orchestrator schedules the second attempt in an hour, and the activity is cancelled. If the copy started, the
-//     undo would overtake it.
-//  3. The outcome of the first delivery was stored before it was sent, so the copy sends it again.
+//     undo could run before it.
+//  3. The outcome of the first delivery was stored before it was sent, so the copy resends it.
 func TestR23_copyOfFailedAttempt_sendsTheStoredOutcome(t *testing.T) {
 	t.Parallel()
 	s := &sagas{}
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "undo", func(context.Context, string) (string, error) { s.note(&s.undone); return "", nil })
-	perdure.AddActivity(r, "do", func(ctx context.Context, _ deed) (string, error) {
+	perdure.AddActivity(r, "do", func(ctx context.Context, _ spec) (string, error) {
 		s.note(&s.begun)
 		if len(s.seen(&s.begun)) == 1 {
 			return "", errors.New("the first time")
@@ -37,7 +37,7 @@ func TestR23_copyOfFailedAttempt_sendsTheStoredOutcome(t *testing.T) {
 	perdure.AddOrchestration(r, "saga", s.saga)
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		s.hub = h
-		in := s.startAs("a", "saga", deed{Every: time.Hour})
+		in := s.startAs("a", "saga", spec{Every: time.Hour})
 		s.turn(0)
 		items := s.workItems()
 		work := must(dispatch.NewWorker(r, s.Provider, &dispatch.WorkerOptions{Logger: slog.New(slog.DiscardHandler)}))

@@ -27,12 +27,12 @@ type polledActivity struct {
 	dying int           // number of runs after the first that kill their process
 
 	mu      sync.Mutex
-	running map[*mortal]int
+	running map[*crashingProcess]int
 	polledResult
 }
 
-// polledResult counts the runs and undos, the largest number of concurrent runs, and the runs during the undo. It has
-// the reported end.
+// polledResult counts the runs and undos, the largest number of concurrent runs, and the runs during the undo. It also
+// contains the reported end.
 type polledResult struct {
 	begun, undone   int
 	most, leftAtEnd int
@@ -49,7 +49,7 @@ func (d *polledActivity) end() polledResult {
 func (d *polledActivity) count(ctx context.Context, n int) (all int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m, _ := ctx.Value(mortalKey{}).(*mortal)
+	m, _ := ctx.Value(crashingProcessKey{}).(*crashingProcess)
 	d.running[m] += n
 	for m, k := range d.running {
 		if m == nil || !m.dead.Load() {
@@ -60,10 +60,11 @@ func (d *polledActivity) count(ctx context.Context, n int) (all int) {
 	return all
 }
 
-// registry returns a registry with the orchestration "saga", which runs the deed until it is cancelled, and then undoes
-// it. The first run returns after the given time from the end of its context, the others after their time.
+// registry returns a registry with the orchestration "saga", which runs the activity until it is cancelled, and then
+// undoes it. The first run returns at the duration first after the end of its context, and the other runs return at the
+// duration others after it.
 func (d *polledActivity) registry(first, others time.Duration) *perdure.Registry {
-	d.running = map[*mortal]int{}
+	d.running = map[*crashingProcess]int{}
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "do", func(ctx context.Context, _ int) (string, error) {
 		d.count(ctx, 1)
@@ -109,7 +110,7 @@ func (d *polledActivity) registry(first, others time.Duration) *perdure.Registry
 	return r
 }
 
-// process runs the whole hub with pollers, like one process.
+// process polls all queues of the hub, like one process.
 func (h *hub) process(ctx context.Context, r *perdure.Registry) (stop func()) {
 	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{Logger: h.logger()}))
 	w := h.activities(r)
@@ -126,8 +127,9 @@ func (h *hub) process(ctx context.Context, r *perdure.Registry) (stop func()) {
 	}
 }
 
-// A polling process dies before or after each of its calls: between the lease and the code, between storing and sending
-// the outcome, or between sending and deleting. Another process detects this, and the deed is undone after its end.
+// A polling process crashes before or after each of its calls. For example, it crashes between the lease and the code,
+// between storing and sending the outcome, or between sending and deleting. Another process detects this, and the
+// activity is undone after its end.
 func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -137,7 +139,7 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 			d := &polledActivity{}
 			r := d.registry(2*time.Second, 2*time.Second)
 			atWork := func(ctx context.Context, c simaws.Call, next func() error) error {
-				if m, _ := ctx.Value(mortalKey{}).(*mortal); c.Operation == "ReceiveMessage" &&
+				if m, _ := ctx.Value(crashingProcessKey{}).(*crashingProcess); c.Operation == "ReceiveMessage" &&
 					(m == nil || !m.dead.Load()) {
 					return next()
 				}
@@ -146,8 +148,8 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 			inBubble(t, simhub.Options{
 				Registry: r, Intercept: atWork, WorkVisibility: 30 * time.Second, Timers: dynamo.TimersRequeue,
 			}, func(ctx context.Context, h *hub) {
-				m := &mortal{at: at, after: after}
-				first := h.process(context.WithValue(ctx, mortalKey{}, m), r)
+				m := &crashingProcess{at: at, after: after}
+				first := h.process(context.WithValue(ctx, crashingProcessKey{}, m), r)
 				in := h.startAs("a", "saga", 0)
 				time.Sleep(5 * time.Second)
 				h.send(provider.Message{
@@ -177,7 +179,7 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 	}
 }
 
-// A polling process cannot renew its message leases for minutes, or neither these nor its run leases. The activity is
+// For minutes, a polling process cannot renew its message leases, with or without its run leases. The activity is
 // stopped. If its code ignores the stop, another delivery starts while the first still runs. Then no worker reports
 // that the activity has returned.
 func TestR23_pollerCannotRenewAndCodeStillRuns_outcomeIsAbandoned(t *testing.T) {
@@ -269,8 +271,8 @@ func TestR23_firstDeliveryStillRuns_outcomeIsAbandoned(t *testing.T) {
 }
 
 // The first delivery ignores the end of its invocation, and its code still runs. Two more deliveries kill their
-// processes. The fourth is a suspect, which is admitted again before it runs. The first delivery still counts as
-// abandoned.
+// processes. The fourth delivery is a suspect, which is admitted again before it runs. The first delivery still counts
+// as abandoned.
 func TestR23_suspectAfterAbandonedDelivery_reportsAbandoned(t *testing.T) {
 	t.Parallel()
 	for _, retry := range []bool{false, true} {
@@ -297,7 +299,7 @@ func TestR23_suspectAfterAbandonedDelivery_reportsAbandoned(t *testing.T) {
 	}
 }
 
-// family is a parent ("mother") whose child ("kid") runs a deed. Both have an undo.
+// family is a parent ("mother") whose child ("kid") runs an activity. Both have an undo.
 type family struct {
 	*sagas
 
@@ -318,7 +320,7 @@ func (f *family) registry(way string) *perdure.Registry {
 		_, err := perdure.CallActivityByName[string](ctx, "undo-of", ctx.InstanceID()).Await(ctx)
 		return err
 	}
-	perdure.AddOrchestration(r, "mother", func(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
+	perdure.AddOrchestration(r, "mother", func(ctx *perdure.OrchestrationContext, d spec) (_ string, err error) {
 		kid := perdure.CallSubOrchestrationByName[string](ctx, "kid", d, perdure.WithInstanceID("kid"),
 			perdure.WaitForCancellation())
 		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
@@ -332,13 +334,13 @@ func (f *family) registry(way string) *perdure.Registry {
 	if way == "strict" {
 		opts = append(opts, perdure.FailOnNondeterminism())
 	}
-	perdure.AddOrchestration(r, "kid", func(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
+	perdure.AddOrchestration(r, "kid", func(ctx *perdure.OrchestrationContext, d spec) (_ string, err error) {
 		if way == "strict" && ctx.IsReplaying() {
 			ctx.SetCustomStatus("no such thing")
 		}
 		doing := perdure.CallActivityByName[string](ctx, "do", d, perdure.WaitForCancellation())
 		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
-			perdure.CallActivityByName[string](ctx, "do", deed{Job: ignoresCancel}, perdure.WaitForCancellation())
+			perdure.CallActivityByName[string](ctx, "do", spec{Job: ignoresCancel}, perdure.WaitForCancellation())
 			for i := range 40 {
 				if way == "large" {
 					perdure.CallActivityByName[string](ctx, "nobody", babble(uint64(i), 180<<10))
@@ -351,9 +353,9 @@ func (f *family) registry(way string) *perdure.Registry {
 	return r
 }
 
-// The child's own undo exceeds any commit, or the child's code differs from its history. The child fails while it
-// awaits the ends of its activities, and its undo does not start. The cancelled parent receives the end of the child,
-// and is undone.
+// The child's undo exceeds any commit, or the child's code differs from its history. The child fails while it awaits
+// the ends of its activities, and its undo does not start. The cancelled parent receives the end of the child, and is
+// undone.
 func TestR23_childFailsWhileItAwaitsEnds_parentReceivesTheEnd(t *testing.T) {
 	t.Parallel()
 	for way, want := range map[string]string{
@@ -373,7 +375,7 @@ func TestR23_childFailsWhileItAwaitsEnds_parentReceivesTheEnd(t *testing.T) {
 				}
 				inBubble(t, o, func(_ context.Context, h *hub) {
 					f.hub = h
-					in := f.startAs("a", "mother", deed{Job: job{Takes: time.Hour, Longer: 3 * time.Second}})
+					in := f.startAs("a", "mother", spec{Job: job{Takes: time.Hour, Longer: 3 * time.Second}})
 					f.meanwhile(2*time.Hour, func() { f.cancelAfter(5*time.Second, in) })
 					kid, err := h.Provider.ReadInstance(t.Context(), "kid")
 					if err != nil {
@@ -406,7 +408,7 @@ func TestR23_endedDuringGracePeriod_isNotUndone(t *testing.T) {
 				f := &family{sagas: &sagas{}}
 				inBubble(t, simhub.Options{Registry: f.registry("")}, func(ctx context.Context, h *hub) {
 					f.hub = h
-					in := f.startAs("a", orchestration, deed{Job: job{Takes: time.Hour, Longer: 8 * time.Second}})
+					in := f.startAs("a", orchestration, spec{Job: job{Takes: time.Hour, Longer: 8 * time.Second}})
 					f.meanwhile(2*time.Hour, func() {
 						f.cancelAfter(5*time.Second, in)
 						time.Sleep(4 * time.Second)
@@ -418,7 +420,7 @@ func TestR23_endedDuringGracePeriod_isNotUndone(t *testing.T) {
 					})
 					want := "[]"
 					if orchestration == "mother" {
-						want = "[kid]" // the child was cancelled before, and undoes by itself
+						want = "[kid]" // the child was cancelled before, and runs its own undo
 					}
 					if n := len(f.seen(&f.undone)); n > 0 || fmt.Sprint(f.orders) != want {
 						t.Errorf("got %d undos and %v, want %s", n, f.orders, want)
@@ -438,7 +440,7 @@ func TestR23_continueAsNew_endsTheWait(t *testing.T) {
 	for _, j := range []job{ignoresCancel, {Takes: time.Hour, Longer: 8 * time.Second}} {
 		s := &sagas{}
 		r := s.registry()
-		perdure.AddOrchestration(r, "goes-on", func(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
+		perdure.AddOrchestration(r, "goes-on", func(ctx *perdure.OrchestrationContext, d spec) (_ string, err error) {
 			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error {
 				s.note(&s.undone)
 				return nil
@@ -451,11 +453,11 @@ func TestR23_continueAsNew_endsTheWait(t *testing.T) {
 			_ = perdure.Sleep(ctx, 5*time.Second)
 			f.Cancel("no")
 			_ = perdure.Sleep(ctx, 2*time.Second)
-			return perdure.ContinueAsNew[string](ctx, deed{Fails: true})
+			return perdure.ContinueAsNew[string](ctx, spec{Fails: true})
 		})
 		inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 			s.hub = h
-			in := s.startAs("a", "goes-on", deed{Job: j})
+			in := s.startAs("a", "goes-on", spec{Job: j})
 			s.serveFor(3 * time.Hour)
 			s.wantOutput(s.read(in), `"over"`)
 			if n := len(s.seen(&s.undone)); n > 0 {
@@ -472,8 +474,8 @@ func TestR23_continueAsNew_endsTheWait(t *testing.T) {
 	}
 }
 
-// A work item of an earlier release lacks the flag for WaitForCancellation. If its code runs and returns, that is still
-// the end. Otherwise, the schedule-to-close timeout bounds the wait.
+// A work item of an earlier release lacks the flag for WaitForCancellation. If its code runs and returns, the return is
+// still the end. Otherwise, the schedule-to-close timeout limits the wait.
 func TestR23_workItemOfEarlierRelease_waitIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -488,7 +490,7 @@ func TestR23_workItemOfEarlierRelease_waitIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
-				in := s.startAs("a", "saga", deed{Job: c.job, Close: 30 * time.Minute})
+				in := s.startAs("a", "saga", spec{Job: c.job, Close: 30 * time.Minute})
 				s.turn(0)
 				items := s.workItems()
 				old := items[0].WorkItem
@@ -509,7 +511,7 @@ func TestR23_workItemOfEarlierRelease_waitIsBounded(t *testing.T) {
 				now, undone := s.read(in), s.seen(&s.undone)
 				if want := `"requested, ` + string(c.want) + `"`; string(now.CustomStatus) != want ||
 					len(undone) != 1 || undone[0].Sub(in.CreatedAt) > 31*time.Minute {
-					t.Errorf("deed: got %s, want %s; undone at %v", now.CustomStatus, want, undone)
+					t.Errorf("custom status: got %s, want %s; undone at %v", now.CustomStatus, want, undone)
 				}
 				s.checkRest()
 			})

@@ -24,8 +24,8 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// deed is the input of a saga: how it calls the activity "do", which it compensates with "undo".
-type deed struct {
+// spec is the input of a saga. It configures the call of the activity "do", which the saga compensates with "undo".
+type spec struct {
 	Job job
 	// FailsUntil is the first attempt that does not fail at once. Every is the retry interval; 0 means no retries.
 	FailsUntil int
@@ -33,7 +33,7 @@ type deed struct {
 	Close      time.Duration // schedule-to-close timeout
 	// Unheard calls the activity without WaitForCancellation.
 	Unheard bool
-	// Child runs the deed in a child saga. Fails makes the saga fail while the deed runs.
+	// Child makes the call in a child saga. Fails makes the saga fail while the activity runs.
 	Child, Fails bool
 }
 
@@ -61,7 +61,7 @@ func (s *sagas) seen(times *[]time.Time) []time.Time {
 	return append([]time.Time(nil), *times...)
 }
 
-func (s *sagas) do(ctx context.Context, d deed) (string, error) {
+func (s *sagas) do(ctx context.Context, d spec) (string, error) {
 	s.note(&s.begun)
 	defer func() {
 		if _, died := simhub.Process(ctx); !died {
@@ -87,8 +87,8 @@ func (s *sagas) do(ctx context.Context, d deed) (string, error) {
 	return "done in the end", nil
 }
 
-// saga is the orchestration. Its custom status is the end of the deed.
-func (s *sagas) saga(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
+// saga is the orchestration. Its custom status is the end of the activity.
+func (s *sagas) saga(ctx *perdure.OrchestrationContext, d spec) (_ string, err error) {
 	var opts []perdure.CallOption
 	if !d.Unheard {
 		opts = append(opts, perdure.WaitForCancellation())
@@ -197,7 +197,8 @@ func (s *sagas) worker() *dispatch.Worker {
 	}))
 }
 
-// wantUndone fails unless the deed of a cancelled instance has the given outcome, and was undone once after its end.
+// wantUndone fails the test unless the activity of a cancelled instance has the given outcome, and was undone once
+// after its end.
 func (s *sagas) wantUndone(in provider.Instance, ended perdure.CancelOutcome) {
 	s.t.Helper()
 	now := s.read(in)
@@ -206,7 +207,7 @@ func (s *sagas) wantUndone(in provider.Instance, ended perdure.CancelOutcome) {
 		s.t.Errorf("ended with %s, error %v, want cancelled", end.String(), err)
 	}
 	if want := `"requested, ` + string(ended) + `"`; string(now.CustomStatus) != want {
-		s.t.Errorf("deed: got %s, want %s", now.CustomStatus, want)
+		s.t.Errorf("custom status: got %s, want %s", now.CustomStatus, want)
 	}
 	undone, last := s.seen(&s.undone), s.seen(&s.ended)
 	if len(undone) != 1 {
@@ -246,7 +247,7 @@ func TestUndo_activityStopsSlowly_waitsUntilItHasReturned(t *testing.T) {
 					o.CacheBytes = 1
 				}
 				undoing(t, o, func(_ context.Context, s *sagas) {
-					in := s.startAs("a", "saga", deed{Job: j})
+					in := s.startAs("a", "saga", spec{Job: j})
 					s.meanwhile(2*time.Hour, func() { s.cancelAfter(5*time.Second, in) })
 					s.wantUndone(in, perdure.OutcomeReturned)
 					s.wantCancelHistory(in)
@@ -256,8 +257,8 @@ func TestUndo_activityStopsSlowly_waitsUntilItHasReturned(t *testing.T) {
 	}
 }
 
-// wantCancelHistory fails unless history has the cancel, its observation and the end in this order, and returns the
-// time of the observation.
+// wantCancelHistory fails the test unless history has the cancel, its observation and the end in this order. It returns
+// the time of the observation.
 func (s *sagas) wantCancelHistory(in provider.Instance) (seen time.Time) {
 	s.t.Helper()
 	var decided, ended *history.Event
@@ -285,7 +286,7 @@ func (s *sagas) wantCancelHistory(in provider.Instance) (seen time.Time) {
 func TestUndo_activityIgnoresItsCancel_waitsUntilItIsAbandoned(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-		in := s.startAs("a", "saga", deed{Job: ignoresCancel})
+		in := s.startAs("a", "saga", spec{Job: ignoresCancel})
 		var at time.Time
 		s.meanwhile(time.Minute, func() { at = s.cancelAfter(5*time.Second, in) })
 		s.wantUndone(in, perdure.OutcomeAbandoned)
@@ -301,7 +302,7 @@ func TestUndo_activityNeverStarted_hasOutcomeNeverStarted(t *testing.T) {
 	t.Parallel()
 	for _, retried := range []time.Duration{0, time.Minute} {
 		undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
-			in := s.startAs("a", "saga", deed{Every: retried})
+			in := s.startAs("a", "saga", spec{Every: retried})
 			s.turn(0)
 			s.cancelIt(in)
 			s.turn(0)
@@ -318,8 +319,8 @@ func TestUndo_activityNeverStarted_hasOutcomeNeverStarted(t *testing.T) {
 	}
 }
 
-// A worker dies during the grace period of its activity, or before it observes the cancel. Its lease expires, and the
-// redelivery reports the end and, if it was stored, the time of the observation.
+// A worker crashes during the grace period of its activity, or before it observes the cancel. Its lease expires, and
+// the redelivery reports the end and, if it was stored, the time of the observation.
 func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ ran, graced time.Duration }{
@@ -333,16 +334,16 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 			var dead atomic.Bool
 			// A dead worker makes no calls.
 			die := func(ctx context.Context, call simaws.Call, next func() error) error {
-				if dead.Load() && ctx.Value(deathly{}) != nil {
+				if dead.Load() && ctx.Value(crashingKey{}) != nil {
 					return simhub.ErrCrashed
 				}
 				return next()
 			}
 			undoing(t, simhub.Options{Intercept: die}, func(ctx context.Context, s *sagas) {
-				in := s.startAs("a", "saga", deed{Job: ignoresCancel})
+				in := s.startAs("a", "saga", spec{Job: ignoresCancel})
 				s.turn(0)
 				records := s.receive("sim://default")
-				go s.worker().HandleRecords(context.WithValue(ctx, deathly{}, true), records)
+				go s.worker().HandleRecords(context.WithValue(ctx, crashingKey{}, true), records)
 				time.Sleep(c.ran)
 				s.cancelIt(in)
 				s.turn(0)
@@ -358,7 +359,7 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 					left.CancelOutcome != "" || left.SeenAt.IsZero() != (c.graced == 0) {
 					t.Errorf("got activity record %+v, error %v", left, err)
 				}
-				// one lease; a record that is released in between may be early once
+				// the time of one lease; a record that is released in between may be early
 				if took := s.after(died); took < 15*time.Second || took > time.Minute {
 					t.Errorf("undone %v after the worker died, want 15 s to 1 min", took)
 				}
@@ -367,10 +368,10 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 	}
 }
 
-type deathly struct{}
+type crashingKey struct{}
 
 // No code runs between two attempts, so the turn that cancels the activity reports the end. The next attempt is in its
-// queue, or has a schedule, which is deleted. Later messages of either find the activity settled.
+// queue, or has a schedule, which is deleted. The activity is settled when messages of either arrive.
 func TestUndo_activityWaitsForNextAttempt_endsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{5 * time.Minute, 14 * time.Minute, time.Hour, 26 * time.Hour} {
@@ -382,7 +383,7 @@ func TestUndo_activityWaitsForNextAttempt_endsAtOnce(t *testing.T) {
 					o.CacheBytes = 1
 				}
 				undoing(t, o, func(_ context.Context, s *sagas) {
-					in := s.startAs("a", "saga", deed{FailsUntil: 100, Every: every})
+					in := s.startAs("a", "saga", spec{FailsUntil: 100, Every: every})
 					var at time.Time
 					s.meanwhile(every+every/2+time.Minute, func() { at = s.cancelAfter(every+every/2, in) })
 					if took := s.after(at); took > 2*time.Second {
@@ -402,14 +403,14 @@ func TestUndo_activityWaitsForNextAttempt_endsAtOnce(t *testing.T) {
 	}
 }
 
-// Interleaving: the cancel is committed while the next attempt becomes due, by message delay or timer. In each order
+// Interleaving: the cancel is committed while the next attempt becomes due, by message delay or timer. In each order,
 // the end is reported, and no code runs afterwards.
 func TestUndo_nextAttemptBecomesDue_endsOnce(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{time.Minute, time.Hour} {
 		for early := -3 * time.Second; early <= 4*time.Second; early += 250 * time.Millisecond {
 			undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-				in := s.startAs("a", "saga", deed{
+				in := s.startAs("a", "saga", spec{
 					FailsUntil: 2, Every: every, Job: job{Takes: time.Hour, Longer: 2 * time.Second},
 				})
 				var at time.Time
@@ -428,10 +429,10 @@ func TestUndo_noWorkerReceivesActivity_isBoundedByScheduleToClose(t *testing.T) 
 	t.Parallel()
 	for _, closes := range []time.Duration{10 * time.Minute, 5 * time.Hour} {
 		undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-			in := s.startAs("a", "saga", deed{Close: closes})
+			in := s.startAs("a", "saga", spec{Close: closes})
 			at := time.Now()
 			s.turn(0)
-			ignored := s.receive("sim://default") // by a process that ignores it
+			ignored := s.receive("sim://default") // received by a process that ignores it
 			if err := s.Provider.AbandonRecords(s.t.Context(), "default", 12*time.Hour, ignored...); err != nil {
 				t.Fatal(err)
 			}
@@ -450,19 +451,19 @@ func TestUndo_noWorkerReceivesActivity_isBoundedByScheduleToClose(t *testing.T) 
 func TestUndo_scheduleToCloseExpiresInGracePeriod_activityIsAbandonedBefore(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-		in := s.startAs("a", "saga", deed{Close: 15 * time.Second, Job: ignoresCancel})
+		in := s.startAs("a", "saga", spec{Close: 15 * time.Second, Job: ignoresCancel})
 		s.meanwhile(time.Hour, func() { s.cancelAfter(10*time.Second, in) })
 		s.wantUndone(in, perdure.OutcomeAbandoned)
 	})
 }
 
-// Interleaving: of two copies of a work item, one runs and is in its grace period. The other is delivered and finds
-// that the activity is cancelled, then or later. It does not report an end that has not happened.
+// Interleaving: one copy of a work item runs and is in its grace period. Another copy is delivered, and its worker
+// reads the cancel during the grace period or later. The worker does not report an end that has not happened.
 func TestUndo_copyOfRunningWorkItem_doesNotReportTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{0, time.Second, 4 * time.Second, 7 * time.Second, 12 * time.Second} {
 		undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
-			in := s.startAs("a", "saga", deed{Job: job{Takes: time.Hour, Longer: 9 * time.Second}})
+			in := s.startAs("a", "saga", spec{Job: job{Takes: time.Hour, Longer: 9 * time.Second}})
 			s.turn(0)
 			items := s.workItems()
 			go s.worker().HandleRecords(ctx, []provider.Record{items[0].Record})
@@ -481,16 +482,16 @@ func TestUndo_copyOfRunningWorkItem_doesNotReportTheEnd(t *testing.T) {
 	}
 }
 
-// Interleaving: the failure of the first attempt is redelivered during the grace period of the second. It is not the
-// end of the activity.
+// Interleaving: the failure of the first attempt is redelivered during the grace period of the second. This failure is
+// not the end of the activity.
 func TestUndo_earlierFailureIsRedelivered_isNotTheEnd(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-		in := s.startAs("a", "saga", deed{
+		in := s.startAs("a", "saga", spec{
 			FailsUntil: 2, Every: time.Minute, Job: job{Takes: time.Hour, Longer: 9 * time.Second},
 		})
 		s.meanwhile(time.Hour, func() {
-			time.Sleep(10 * time.Minute) // SQS forgets the deduplication ID of the failure
+			time.Sleep(10 * time.Minute) // beyond the deduplication interval of SQS
 			message := s.failure()
 			s.cancelAfter(0, in)
 			time.Sleep(time.Second)
@@ -524,7 +525,7 @@ func (s *sagas) failure() (message provider.Message) {
 	return message
 }
 
-// Interleaving: the orchestrator stores the next attempt and dies before it sends the attempt. Then the activity is
+// Interleaving: the orchestrator stores the next attempt and crashes before it sends the attempt. Then the activity is
 // cancelled. The redelivered failure causes the end.
 func TestUndo_nextAttemptWasNotSent_endsAfterRedelivery(t *testing.T) {
 	t.Parallel()
@@ -542,7 +543,7 @@ func TestUndo_nextAttemptWasNotSent_endsAfterRedelivery(t *testing.T) {
 			return next()
 		}
 		undoing(t, simhub.Options{Intercept: intercept, Environments: 2}, func(_ context.Context, s *sagas) {
-			in := s.startAs("a", "saga", deed{FailsUntil: 100, Every: every})
+			in := s.startAs("a", "saga", spec{FailsUntil: 100, Every: every})
 			s.meanwhile(2*time.Hour, func() { s.cancelAfter(100*time.Millisecond, in) })
 			if !crashed.Load() {
 				t.Fatal("no process has crashed")
@@ -562,7 +563,7 @@ func TestUndo_cancelBetweenTwoReads_isObserved(t *testing.T) {
 	o := simhub.Options{Registry: s.registry()}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		s.hub = h
-		in = h.startAs("a", "saga", deed{Job: forever})
+		in = h.startAs("a", "saga", spec{Job: forever})
 		h.turn(0)
 		items := h.workItems()
 		again := items[0].WorkItem
@@ -589,11 +590,12 @@ func TestUndo_cancelBetweenTwoReads_isObserved(t *testing.T) {
 	})
 }
 
-// A worker that stops, or has lost its lease, does not report the end of a cancelled activity. The redelivery does.
+// A worker that stops, or has lost its lease, does not report the end of a cancelled activity. The redelivery reports
+// it.
 func TestUndo_workerStops_redeliveryReportsTheEnd(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
-		in := s.startAs("a", "saga", deed{Job: job{Takes: time.Hour, Longer: 5 * time.Second}})
+		in := s.startAs("a", "saga", spec{Job: job{Takes: time.Hour, Longer: 5 * time.Second}})
 		s.turn(0)
 		records := s.receive("sim://default")
 		ctx, stop := context.WithCancel(ctx)
@@ -614,7 +616,7 @@ func TestUndo_workerStops_redeliveryReportsTheEnd(t *testing.T) {
 	})
 }
 
-// When the instance ends, no end is awaited any more, and no end of its activities is sent.
+// After the instance has ended, no end is awaited, and no end of its activities is sent.
 func TestUndo_instanceEnds_noEndIsReported(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *sagas, in provider.Instance){
@@ -631,7 +633,7 @@ func TestUndo_instanceEnds_noEndIsReported(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", begun=", begun), func(t *testing.T) {
 				t.Parallel()
 				undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-					in := s.startAs("a", "saga", deed{Job: ignoresCancel})
+					in := s.startAs("a", "saga", spec{Job: ignoresCancel})
 					before := 0
 					finish := func() {
 						end(s, in)
@@ -673,7 +675,7 @@ func TestUndo_withoutWaitForCancellation_costsNothingMore(t *testing.T) {
 	t.Parallel()
 	for _, begun := range []bool{false, true} {
 		undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-			in := s.startAs("a", "saga", deed{Job: ignoresCancel, Unheard: true})
+			in := s.startAs("a", "saga", spec{Job: ignoresCancel, Unheard: true})
 			before := 0
 			s.turn(0)
 			if !begun {
@@ -709,7 +711,7 @@ func TestUndo_withoutWaitForCancellation_costsNothingMore(t *testing.T) {
 	}
 }
 
-// Interleaving: an activity is called and cancelled in one turn, and the process dies at any call. The repeated turn
+// Interleaving: an activity is called and cancelled in one turn, and the process crashes at any call. The repeated turn
 // ends the activity.
 func TestWaitForCancellation_cancelledInItsOwnTurn_endsDespiteCrash(t *testing.T) {
 	t.Parallel()
@@ -726,7 +728,7 @@ func TestWaitForCancellation_cancelledInItsOwnTurn_endsDespiteCrash(t *testing.T
 			Registry: r, Intercept: intercept, Environments: 2,
 		}, func(_ context.Context, h *hub) {
 			end := h.finish(h.start("at-once", 0))
-			// A worker that died after it received the activity may have run it.
+			// A worker that crashed after it received the activity may have run it.
 			if out := string(end.Output); out != `"requested, never_began"` && out != `"requested, worker_gone"` {
 				t.Errorf("crash at call %d: ended with %s, output %s", n, end.String(), end.Output)
 			}
@@ -738,11 +740,11 @@ func TestWaitForCancellation_cancelledInItsOwnTurn_endsDespiteCrash(t *testing.T
 	}
 }
 
-// A parent's undo waits for the end of its child, which follows the child's own undo, regardless of what the child does
-// when the cancel arrives.
+// A parent's undo waits for the end of its child, which follows the child's own undo, for each state of the child when
+// the cancel arrives.
 func TestUndo_ofParent_waitsForUndoOfChild(t *testing.T) {
 	t.Parallel()
-	for name, d := range map[string]deed{
+	for name, d := range map[string]spec{
 		"stops slowly":      {Child: true, Job: job{Takes: time.Hour, Longer: 4 * time.Second}},
 		"is abandoned":      {Child: true, Job: ignoresCancel},
 		"waits for a retry": {Child: true, FailsUntil: 100, Every: time.Hour},
@@ -764,8 +766,9 @@ func TestUndo_ofParent_waitsForUndoOfChild(t *testing.T) {
 	}
 }
 
-// wantFamilyUndone fails unless parent and child were undone once, the child after its deed.
-func (s *sagas) wantFamilyUndone(in provider.Instance, d deed) {
+// wantFamilyUndone fails the test unless parent and child were undone once, and the child was undone after its
+// activity.
+func (s *sagas) wantFamilyUndone(in provider.Instance, d spec) {
 	s.t.Helper()
 	undone := s.seen(&s.undone)
 	if len(undone) != 2 || !d.Job.Ignores && len(s.seen(&s.ended)) > 0 && undone[0].Before(s.seen(&s.ended)[0]) {
@@ -778,11 +781,11 @@ func (s *sagas) wantFamilyUndone(in provider.Instance, d deed) {
 	s.checkRest()
 }
 
-// A process dies before or after each call while a saga, or one with a child, is cancelled. Each step is undone after
-// its end, and nothing remains.
+// A process crashes before or after each call while a saga, with or without a child, is cancelled. Each step is undone
+// after its end, and the hub is empty at the end.
 func TestR23_crashAtAnyCallWhileASagaIsCancelled_undoesEachStep(t *testing.T) {
 	t.Parallel()
-	for name, d := range map[string]deed{
+	for name, d := range map[string]spec{
 		"an activity":                    {Job: job{Takes: time.Hour, Longer: 2 * time.Second}},
 		"an activity that ignores it":    {Job: job{Takes: 20 * time.Second, Ignores: true}},
 		"one that waits for its attempt": {FailsUntil: 100, Every: time.Hour},
@@ -810,8 +813,9 @@ func TestR23_crashAtAnyCallWhileASagaIsCancelled_undoesEachStep(t *testing.T) {
 	}
 }
 
-// wantInOrder fails unless each deed is undone after its end. An undo may run again after its process has died.
-func (s *sagas) wantInOrder(in provider.Instance, d deed, when string) {
+// wantInOrder fails the test unless each activity is undone after its end. An undo may run again after its process has
+// crashed.
+func (s *sagas) wantInOrder(in provider.Instance, d spec, when string) {
 	s.t.Helper()
 	end, err := s.Provider.ReadTerminalEvent(s.t.Context(), in.ExecutionID)
 	if want := map[bool]history.Kind{
@@ -850,7 +854,7 @@ func TestUndo_childDoesNotExist_waitEnds(t *testing.T) {
 			s := &sagas{}
 			r := s.registry()
 			perdure.AddOrchestration(r, "mother", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-				f := perdure.CallSubOrchestrationByName[string](ctx, "saga", deed{Job: job{Takes: time.Minute}},
+				f := perdure.CallSubOrchestrationByName[string](ctx, "saga", spec{Job: job{Takes: time.Minute}},
 					perdure.WithInstanceID("kid"), perdure.WaitForCancellation())
 				if c.before {
 					f.Cancel("no")
@@ -877,11 +881,11 @@ func TestUndo_childDoesNotExist_waitEnds(t *testing.T) {
 	}
 }
 
-// listening returns a registry with an orchestration that awaits an activity with WaitForCancellation, and returns how
-// it ended. If broken is set, the code differs from its history.
+// listening returns a registry with an orchestration that awaits an activity with WaitForCancellation, and returns its
+// outcome. If broken is set, the code differs from its history.
 func (s *sagas) listening(broken bool) *perdure.Registry {
 	r := s.registry()
-	perdure.AddOrchestration(r, "listens", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
+	perdure.AddOrchestration(r, "listens", func(ctx *perdure.OrchestrationContext, d spec) (string, error) {
 		if broken && ctx.IsReplaying() {
 			ctx.SetCustomStatus("no such thing")
 		}
@@ -908,7 +912,7 @@ func TestCancelActivity_byClient_waitsForTheEnd(t *testing.T) {
 	s := &sagas{}
 	inBubble(t, simhub.Options{Registry: s.listening(false)}, func(_ context.Context, h *hub) {
 		s.hub = h
-		in := h.startAs("a", "listens", deed{Job: job{Takes: time.Hour, Longer: 6 * time.Second}})
+		in := h.startAs("a", "listens", spec{Job: job{Takes: time.Hour, Longer: 6 * time.Second}})
 		s.meanwhile(time.Hour, func() {
 			time.Sleep(10 * time.Second)
 			s.cancelActivity(in)
@@ -926,7 +930,7 @@ func TestCancelActivity_byClient_waitsForTheEnd(t *testing.T) {
 // A blocked instance receives the cancel and the end of a running or waiting activity in the fixed build.
 func TestCancelActivity_blockedInstance_receivesTheEndInFixedBuild(t *testing.T) {
 	t.Parallel()
-	for name, d := range map[string]deed{
+	for name, d := range map[string]spec{
 		"running activity":    {Job: job{Takes: 2 * time.Minute}},
 		"waiting for a retry": {FailsUntil: 100, Every: time.Hour},
 		"failing again":       {FailsUntil: 100, Every: 30 * time.Second},

@@ -46,7 +46,7 @@ func TestR31_earlyUpdateHasTheSameID_isJoined(t *testing.T) {
 	})
 }
 
-// 1. A session processes an update of an entity and dies before it acknowledges the message.
+// 1. A session processes an update of an entity and crashes before it acknowledges the message.
 // 2. The entity is purged.
 // 3. SQS redelivers the update. The session does not start a new entity.
 func TestR31_redeliveryAfterAPurge_startsNoEntity(t *testing.T) {

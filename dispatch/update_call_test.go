@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// holdInput configures an instance whose update handler waits for the event "go". End selects its end at the event
+// holdInput configures an instance whose update handler waits for the event "go". End selects its end after the event
 // "end".
 type holdInput struct{ End string }
 
@@ -73,7 +73,7 @@ func (h *hub) raiseNamed(in provider.Instance, name string) {
 	})
 }
 
-// The caller of an update receives a response, whatever happens to the called instance.
+// The caller of an update receives a response for each end of the called instance.
 func TestR31_calledInstanceEnds_callerReceivesAResponse(t *testing.T) {
 	t.Parallel()
 	deploy := func(h *hub, r *perdure.Registry, build string) {
@@ -225,7 +225,7 @@ func TestR31_updateIsRejected_callerReceivesTheReason(t *testing.T) {
 	})
 }
 
-// twice sends each message to the inbox a second time, with another deduplication ID.
+// twice resends each message to the inbox with another deduplication ID.
 func (h *hub) twice() {
 	h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 		in, ok := c.Input.(*sqs.SendMessageBatchInput)
@@ -282,7 +282,7 @@ func TestR31_anyCallFails_updatesArriveInOrder(t *testing.T) {
 	}
 }
 
-// sentUpdate returns an update of the entity "sum" with key "k", as an execution sends it.
+// sentUpdate returns an update of the entity "sum" with key "k", in the form in which an execution sends it.
 func sentUpdate(executionID string, eventID int64, at time.Time, n int) provider.Message {
 	return provider.Message{
 		Kind: provider.MessageUpdateSent, InstanceID: perdure.EntityInstanceID("sum", "k"), Name: "add",

@@ -21,8 +21,8 @@ import (
 // each.
 const spread = 1500
 
-// spreadRegistry returns a registry with an orchestration with two updates. The result of one is in the first window of
-// its turn, and that of the other in the last.
+// spreadRegistry returns a registry with an orchestration with two updates. One result is in the first window of its
+// turn, and the other result is in the last window.
 func spreadRegistry() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "spreads", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -54,7 +54,7 @@ func writesResultOf(c simaws.Call, says string) bool {
 }
 
 // A turn of more than 1,000 outputs has update results in its first and last window. Each result is written, even if
-// the dispatch is interrupted before it or repeated. Outputs that were sent before are not sent again.
+// the dispatch is interrupted before it or repeated. Outputs that were sent before are not resent.
 func TestR27_turnIsSentInWindows_everyResultIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, cut := range []string{"", "early", "late"} {
@@ -89,7 +89,7 @@ func TestR27_turnIsSentInWindows_everyResultIsWritten(t *testing.T) {
 				if cut == "late" {
 					h.wantUpdated(in, "u1", provider.UpdateCompleted, "early")
 				}
-				for range 2 { // and the process dies before it deletes its messages
+				for range 2 { // and the process crashes before it deletes its messages
 					if failed := h.Orchestrators[1].HandleRecords(ctx, records); len(failed) > 0 {
 						t.Fatal(failed)
 					}

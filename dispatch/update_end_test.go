@@ -20,8 +20,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A paused instance parks an update unvalidated. Its caller learns that the instance is paused. The update is validated
-// after the resume.
+// A paused instance parks an update without validation. The error of its caller reports that the instance is paused.
+// The update is validated after the resume.
 func TestR27_pausedInstance_processesUpdateAfterResume(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{Environments: 2}, changing{Events: 1},
@@ -48,7 +48,7 @@ func TestR27_pausedInstance_processesUpdateAfterResume(t *testing.T) {
 		})
 }
 
-// wantPendingError fails unless a caller of an update receives a timeout with the status of the instance.
+// wantPendingError fails the test unless a caller of an update receives a timeout with the status of the instance.
 func (h *hub) wantPendingError(ctx context.Context, in provider.Instance, want provider.RuntimeStatus) {
 	h.t.Helper()
 	short, stop := context.WithTimeout(ctx, 10*time.Second)
@@ -205,7 +205,7 @@ func TestR27_executionEnds_unfinishedUpdatesAreAborted(t *testing.T) {
 	}
 }
 
-// An end without code, here of code that fails on nondeterminism, also aborts open updates.
+// An end without code, for example because of FailOnNondeterminism, also aborts open updates.
 func TestR27_endWithoutCode_abortsUpdates(t *testing.T) {
 	t.Parallel()
 	failing := func(name string) *perdure.Registry {
@@ -401,7 +401,7 @@ func TestR27_handlerKillsItsProcess_blocksItsInstance(t *testing.T) {
 }
 
 // A validator may only read. If it schedules, waits or panics, the update is rejected. If it blocks, the instance is
-// blocked, like other code that waits for anything but futures.
+// blocked, like other code that waits for something other than futures.
 func TestR27_validatorIsNotReadOnly_rejectsOrBlocks(t *testing.T) {
 	t.Parallel()
 	var hung atomic.Int64
@@ -547,7 +547,7 @@ func TestR27_instanceEndsFirst_callerReceivesErrEnded(t *testing.T) {
 }
 
 // Interleaving: the instance is purged between the commit and the write of a result, or has results when it is purged.
-// None remains.
+// No result remains.
 func TestR27_purge_leavesNoResult(t *testing.T) {
 	t.Parallel()
 	for name, ended := range map[string]bool{"by force": false, "after the end": true} {
@@ -624,7 +624,7 @@ func TestR27_resultsAreBeingDeleted_noResultIsWritten(t *testing.T) {
 	})
 }
 
-// A purge of many results dies at any of its calls. The next purge deletes the rest.
+// The process of a purge of many results crashes at any of its calls. The next purge deletes the rest.
 func TestR27_purgeOfManyResults_continuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
@@ -758,7 +758,7 @@ func TestR27_reconciliation_writesResults(t *testing.T) {
 	})
 }
 
-// A panic of a handler fails the orchestration, because its change may be half done. An error of a handler only fails
+// A panic of a handler fails the orchestration, because its change may be incomplete. An error of a handler only fails
 // the update.
 func TestR27_handlerPanics_failsTheOrchestration(t *testing.T) {
 	t.Parallel()
@@ -781,7 +781,7 @@ func TestR27_handlerPanics_failsTheOrchestration(t *testing.T) {
 	changes(t, simhub.Options{Registry: r}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
 		h.update(in, "u1", change{Say: "waits for itself"})
 		h.turn(0)
-		h.wantUpdated(in, "u1", provider.UpdateCompleted, "called in an update handler, which it would wait for")
+		h.wantUpdated(in, "u1", provider.UpdateCompleted, "called in an update handler; it would wait for itself")
 		h.update(in, "u2", change{Say: "panic"})
 		if end := h.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypePanic {
 			t.Errorf("ended with %s: %+v, want a panic", end.String(), end.Error)
@@ -813,8 +813,8 @@ func TestR27_retention_deletesResults(t *testing.T) {
 		})
 }
 
-// A result item of an earlier incarnation, for instance from a restored table, is not a result of this one, and does
-// not block it.
+// A result item of an earlier incarnation, for example from a restored table, is not a result of the current
+// incarnation. The item does not prevent the current result.
 func TestR27_resultOfEarlierIncarnation_isIgnored(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {

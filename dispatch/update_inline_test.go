@@ -25,7 +25,7 @@ type addition struct {
 	Refuse         bool
 }
 
-// updatesWhile adds up the results of its updates until its events have arrived.
+// updatesWhile returns the sum of the results of its updates until its events have arrived.
 func updatesWhile(ctx *perdure.OrchestrationContext, u updating) (int, error) {
 	err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, s addition) (int, error) {
 		v := 0
@@ -65,7 +65,7 @@ func updatedMeanwhile(h *hub, in provider.Instance) {
 	change("u1", addition{Inline: 2})
 	change("u2", addition{Queued: 1, Inline: 1})
 	change("u3", addition{Refuse: true})
-	h.serveFor(10 * time.Minute) // SQS forgets the deduplication IDs
+	h.serveFor(10 * time.Minute) // beyond the deduplication interval of SQS
 	change("u1", addition{Inline: 7})
 	h.raise(in, "e1", 1)
 	change("u4", addition{Inline: 1})

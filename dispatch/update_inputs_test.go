@@ -56,8 +56,8 @@ func textsOf(n, bytes int) (texts []string) {
 	return texts
 }
 
-// wantRead sends texts to one instance as updates that may start it, and fails unless the instance reads them
-// unaltered.
+// wantRead sends texts to one instance as updates that may start it, and fails the test unless the instance reads the
+// unaltered texts.
 func wantRead(t *testing.T, o simhub.Options, r reading, texts []string) {
 	t.Helper()
 	o.Registry = registry()
@@ -86,8 +86,8 @@ func wantRead(t *testing.T, o simhub.Options, r reading, texts []string) {
 	})
 }
 
-// The input of an update is available to its handler in the turn that accepts it, regardless of its size: with the
-// start, alone, and after other updates.
+// The input of an update of any size is available to its handler in the turn that accepts it: with the start, alone,
+// and after other updates.
 func TestR27_inputOfAnySize_isAvailableInTheAcceptingTurn(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]simhub.Options{"warm": {}, "cold": {CacheBytes: -1}} {

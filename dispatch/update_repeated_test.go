@@ -24,8 +24,8 @@ func (h *hub) addNamed(ctx context.Context, id string, n int) {
 	}
 }
 
-// addMany sends enough operations to make the entity continue as new, and more than the number of IDs that it carries
-// over.
+// addMany sends more operations than the number of IDs that the entity carries over, and enough to make it continue as
+// new.
 func (h *hub) addMany() {
 	h.t.Helper()
 	for n := range int64(1300) {
@@ -33,7 +33,7 @@ func (h *hub) addMany() {
 	}
 }
 
-// A call is repeated before it is processed, and both messages are in the inbox. Between them the entity continues as
+// A call is repeated before it is processed, and both messages are in the inbox. Between them, the entity continues as
 // new, and processes more updates than the number of IDs that it carries over. The operation runs once.
 func TestR27_callRepeatedBeforeProcessing_runsOnce(t *testing.T) {
 	t.Parallel()

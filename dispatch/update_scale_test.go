@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Callers that use the same ID concurrently receive one result, that of the first message.
+// Callers that use the same ID concurrently receive one result: the result of the first message.
 func TestR27_concurrentCallersWithOneID_shareOneResult(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{Environments: 2}, changing{Events: 1},

@@ -41,7 +41,7 @@ type change struct {
 
 var errChange = errors.New("change refused")
 
-// changesWhile waits for events while it is updated. It returns everything that it received, in order.
+// changesWhile waits for events while it is updated. It returns the received events and updates in order.
 func changesWhile(ctx *perdure.OrchestrationContext, c changing) (string, error) {
 	heard := c.Heard
 	if !c.Late {
@@ -127,7 +127,7 @@ func (h *hub) update(in provider.Instance, id string, c change) {
 	h.send(updateMessage(in, id, encoded(h.t, c)))
 }
 
-// raiseGo sends the external event that handlers wait for.
+// raiseGo sends the external event for which handlers wait.
 func (h *hub) raiseGo(in provider.Instance) {
 	h.t.Helper()
 	h.send(provider.Message{
@@ -135,7 +135,7 @@ func (h *hub) raiseGo(in provider.Instance) {
 	})
 }
 
-// wantUpdated fails unless an update has the given outcome, and a result, error or reason that contains says.
+// wantUpdated fails the test unless an update has the given outcome, and a result, error or reason that contains says.
 func (h *hub) wantUpdated(in provider.Instance, id string, outcome provider.UpdateOutcome, says string) {
 	h.t.Helper()
 	a, err := h.Provider.ReadUpdate(h.t.Context(), in.InstanceID, id)
@@ -151,7 +151,7 @@ func (h *hub) wantUpdated(in provider.Instance, id string, outcome provider.Upda
 	}
 }
 
-// wantNoResult fails if an update has a result.
+// wantNoResult fails the test if an update has a result.
 func (h *hub) wantNoResult(in provider.Instance, id string) {
 	h.t.Helper()
 	if a, err := h.Provider.ReadUpdate(h.t.Context(), in.InstanceID, id); !errors.Is(err, provider.ErrNotFound) {
@@ -230,8 +230,8 @@ func TestR27_update_keepsItsPositionAmongEvents(t *testing.T) {
 	})
 }
 
-// A message is sent twice: at once, after others, after the end of its handler, and in the next execution. It remains
-// one update.
+// A message is resent at once, after other messages, after the end of its handler, and in the next execution. It
+// remains one update.
 func TestR27_everyMessageSentTwice_isOneUpdate(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
@@ -316,7 +316,7 @@ func TestR27_twoCallersWithOneID_shareTheFirstResult(t *testing.T) {
 }
 
 // After the result item has expired, a repeated update receives its result from history, or result_expired if the
-// execution that accepted it has ended. A result that becomes known later replaces result_expired.
+// execution that accepted it has ended. A later result replaces result_expired.
 func TestR27_updateRepeatedAfterItsResultExpired_receivesAResult(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
@@ -439,7 +439,7 @@ func TestR27_validatorDecidesDifferently_committedDecisionCounts(t *testing.T) {
 	}
 }
 
-// Interleaving: the turn that rejects or completes an update is committed, and its process dies before or after it
+// Interleaving: the turn that rejects or completes an update is committed, and its process crashes before or after it
 // writes the result. The redelivered message causes a redispatch.
 func TestR27_processDiesAtResult_resultIsWritten(t *testing.T) {
 	t.Parallel()
@@ -465,7 +465,7 @@ func TestR27_processDiesAtResult_resultIsWritten(t *testing.T) {
 	}
 }
 
-// A result cannot be written for some time. The messages of its turn and all later messages stay in the inbox. Then the
+// A result cannot be written for some time. The messages of its turn and all later messages stay in the inbox until the
 // result is written.
 func TestR27_resultWriteFails_laterMessagesWait(t *testing.T) {
 	t.Parallel()
@@ -555,7 +555,7 @@ func TestR27_instanceEndsBeforeFirstTurn_updateIsNotAccepted(t *testing.T) {
 	})
 }
 
-// Before the code sets its handler, updates are rejected. Later updates are accepted, also in the same batch and in
+// Before the code sets its handler, updates are rejected. Later updates are accepted, even in the same batch and in
 // each replay.
 func TestR27_handlerSetLater_earlierUpdatesAreRejected(t *testing.T) {
 	t.Parallel()

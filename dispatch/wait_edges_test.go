@@ -24,7 +24,7 @@ func TestWaitForCancellation_parentEnds_childUndoes(t *testing.T) {
 				t.Parallel()
 				s := &sagas{}
 				r := s.registry()
-				perdure.AddOrchestration(r, "leaves", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
+				perdure.AddOrchestration(r, "leaves", func(ctx *perdure.OrchestrationContext, d spec) (string, error) {
 					if d.Fails {
 						return "", nil
 					}
@@ -38,13 +38,13 @@ func TestWaitForCancellation_parentEnds_childUndoes(t *testing.T) {
 					case "failed":
 						return "", errLate
 					case "continued":
-						return perdure.ContinueAsNew[string](ctx, deed{Fails: true})
+						return perdure.ContinueAsNew[string](ctx, spec{Fails: true})
 					}
 					return "", nil
 				})
 				inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 					s.hub = h
-					in := h.startAs("a", "leaves", deed{Job: j})
+					in := h.startAs("a", "leaves", spec{Job: j})
 					s.meanwhile(2*time.Hour, func() {
 						time.Sleep(5 * time.Second)
 						switch way {
@@ -75,7 +75,7 @@ func TestWaitForCancellation_parentEnds_childUndoes(t *testing.T) {
 }
 
 // The code of an activity ignores its timeout and may still run when the activity is cancelled. The reported end is
-// given_up, not returned, at any time of the cancellation.
+// given_up and not returned, for each time of the cancellation.
 func TestCancelOutcome_codeExceedsItsTimeout_isGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ every, cancelled time.Duration }{
@@ -87,7 +87,7 @@ func TestCancelOutcome_codeExceedsItsTimeout_isGivenUp(t *testing.T) {
 			t.Parallel()
 			s := &sagas{}
 			r := s.registry()
-			perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
+			perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, d spec) (string, error) {
 				opts := []perdure.ActivityCallOption{
 					perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3 * time.Second),
 				}
@@ -101,7 +101,7 @@ func TestCancelOutcome_codeExceedsItsTimeout_isGivenUp(t *testing.T) {
 			})
 			inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 				s.hub = h
-				in := h.startAs("a", "limited", deed{Job: ignoresCancel})
+				in := h.startAs("a", "limited", spec{Job: ignoresCancel})
 				s.meanwhile(90*time.Minute, func() {
 					time.Sleep(c.cancelled)
 					s.cancelActivity(in)
@@ -118,13 +118,13 @@ func TestCancelOutcome_codeExceedsItsTimeout_isGivenUp(t *testing.T) {
 }
 
 // The schedule-to-close timer of a cancelled activity and the timer of its next attempt are received in one batch, in
-// either order. The first timer bounds the wait for the end of the activity, so it remains.
+// either order. The first timer limits the wait for the end of the activity, so it is not dropped.
 func TestWaitForCancellation_timersAreInOneBatch_boundRemains(t *testing.T) {
 	t.Parallel()
 	for _, attemptFirst := range []bool{false, true} {
 		undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
 			const closes = 5 * time.Hour
-			in := s.startAs("a", "saga", deed{Close: closes, Every: time.Hour})
+			in := s.startAs("a", "saga", spec{Close: closes, Every: time.Hour})
 			s.turn(0)
 			s.receive("sim://default") // received by a consumer that does not process it
 			s.receive("sim://timers")

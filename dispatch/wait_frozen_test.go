@@ -22,14 +22,14 @@ func TestWaitForCancellation_functionIsThawedLate_sendsNoOutcome(t *testing.T) {
 		var frozen atomic.Bool
 		var thaw chan struct{} // belongs to the bubble of each run
 		stands := func(ctx context.Context, _ simaws.Call, next func() error) error {
-			if ctx.Value(deathly{}) != nil && frozen.Load() {
+			if ctx.Value(crashingKey{}) != nil && frozen.Load() {
 				<-thaw
 			}
 			return next()
 		}
 		undoing(t, simhub.Options{Intercept: stands, WorkVisibility: time.Minute}, func(ctx context.Context, s *sagas) {
 			thaw = make(chan struct{})
-			in := s.startAs("a", "saga", deed{Job: forever})
+			in := s.startAs("a", "saga", spec{Job: forever})
 			s.turn(0)
 			var stopped atomic.Pointer[time.Time]
 			clock := func() time.Time {
@@ -43,7 +43,7 @@ func TestWaitForCancellation_functionIsThawedLate_sendsNoOutcome(t *testing.T) {
 			}))
 			over := make(chan []string, 1)
 			records := s.receive("sim://default")
-			go func() { over <- w.HandleRecords(context.WithValue(ctx, deathly{}, true), records) }()
+			go func() { over <- w.HandleRecords(context.WithValue(ctx, crashingKey{}, true), records) }()
 			time.Sleep(20 * time.Second)
 			at := time.Now()
 			stopped.Store(&at)

@@ -29,8 +29,8 @@ func (f *floor) reports() (n int) {
 	return n
 }
 
-// The functions of a queue die at init, so no worker receives its work items. The sweeper logs their number as a
-// metric, and pending items show it, until a worker runs.
+// The functions of a queue crash at init, so no worker receives its work items. The sweeper logs their number as a
+// metric, and pending items report NoWorker, until a worker runs.
 func TestWorkerMissing_functionsDieAtInit_isReported(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -77,7 +77,7 @@ func TestWorkerMissing_functionsDieAtInit_isReported(t *testing.T) {
 		}
 		<-done
 		time.Sleep(time.Hour)
-		f.jobsOf("b", job{}) // the next release of the worker dies at init
+		f.jobsOf("b", job{}) // the next release of the worker crashes at init
 		for range 3 {
 			time.Sleep(2 * time.Minute)
 			if _, err := k.Sweep(ctx); err != nil {
@@ -95,7 +95,7 @@ func TestWorkerMissing_functionsDieAtInit_isReported(t *testing.T) {
 	})
 }
 
-// wantMetric fails unless the last line of the sweeper has these values, and is a metric with its dimensions.
+// wantMetric fails the test unless the last line of the sweeper has these values, and is a metric with its dimensions.
 func (f *floor) wantMetric(want map[string]any) {
 	f.t.Helper()
 	var last map[string]any
@@ -118,8 +118,8 @@ func (f *floor) wantMetric(want map[string]any) {
 	}
 }
 
-// A worker reports its start, and every five minutes that it is running, during one long activity or many short ones.
-// Reports are concurrent with its work, which makes no additional call.
+// A worker reports its start, and reports every five minutes while it runs one long activity or many short ones.
+// Reports run concurrently with its work, which makes no additional call.
 func TestWorkerReport_isSentEveryFiveMinutes(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {

@@ -25,8 +25,8 @@ func (h *hub) worker(r *perdure.Registry) *dispatch.Worker {
 	return must(dispatch.NewWorker(r, h.Provider, nil))
 }
 
-// The worker sends the outcome and then deletes the record, or leaves the delete to the event source mapping. Otherwise
-// a crash after the delete would lose the outcome. A crash between the two may run the activity twice.
+// The worker sends the outcome and then deletes the record, or leaves the delete to the event source mapping.
+// Otherwise, a crash after the delete would lose the outcome. A crash between the two may run the activity twice.
 func TestR14_workerDiesAroundSendOrDelete_outcomeIsNotLost(t *testing.T) {
 	t.Parallel()
 	deletes := func(c simaws.Call) bool {
@@ -121,7 +121,7 @@ func TestR14_lastRecordsOfBatch_areLeftToTheMapping(t *testing.T) {
 }
 
 // Interleaving: the outcome is sent and consumed, and the delete of the mapping is lost. SQS redelivers the record. The
-// activity is settled, so the worker runs and sends nothing, and deletes the record.
+// activity is settled, so the worker deletes the record and does not run the activity or send an outcome.
 func TestR14_mappingDeleteIsLost_activityDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -147,7 +147,7 @@ func TestR14_mappingDeleteIsLost_activityDoesNotRunAgain(t *testing.T) {
 	})
 }
 
-// A slow activity must not delay the outcome or the record of a fast one in its batch. Otherwise the lease would
+// A slow activity must not delay the outcome or the record of a fast one in its batch. Otherwise, the lease would
 // expire, and the fast activity would run again.
 func TestR14_slowActivityInBatch_doesNotDelayFastOne(t *testing.T) {
 	t.Parallel()
@@ -195,7 +195,7 @@ func TestR14_slowActivityInBatch_doesNotDelayFastOne(t *testing.T) {
 	})
 }
 
-// An activity that this build does not know is soon visible again, for a worker of another build.
+// An activity that this build does not register is soon visible again for a worker of another build.
 func TestWorker_unregisteredActivity_isReleased(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -212,7 +212,7 @@ func TestWorker_unregisteredActivity_isReleased(t *testing.T) {
 	})
 }
 
-// An activity may end its goroutine, as t.FailNow does. The activity fails, and its batch does not hang.
+// An activity may end its goroutine, like t.FailNow. The activity fails, and its batch does not hang.
 func TestWorker_activityEndsItsGoroutine_fails(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -254,7 +254,7 @@ func TestWorker_startToCloseExpires_contextEnds(t *testing.T) {
 	})
 }
 
-// A record is visible again seconds after a handled error, not only after the visibility timeout of minutes.
+// A record is visible again seconds after a handled error, before the visibility timeout of minutes.
 func TestR19_handledError_recordIsVisibleAgainInSeconds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: perdure.NewRegistry()}, func(ctx context.Context, h *hub) {
@@ -280,8 +280,8 @@ func TestR19_handledError_recordIsVisibleAgainInSeconds(t *testing.T) {
 	})
 }
 
-// Interleaving: a batch has a fast and a slow instance. SQS locks the group of the fast one until the invocation
-// returns, so the function deletes its record before.
+// Interleaving: a batch has a fast and a slow instance. SQS locks the group of the fast instance until the invocation
+// returns, so the function deletes its record earlier.
 func TestR19_batchHasASlowInstance_finishedRecordsAreDeletedBefore(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

@@ -40,8 +40,8 @@ func tokensOf(t *testing.T, c simaws.Call) (tokens []string) {
 	return tokens
 }
 
-// The signing key cannot be read for half an hour from the start. No committed work is lost, and no work item is sent
-// without its token. Afterwards no turn reads the key again.
+// The signing key cannot be read for the first half hour. No committed work is lost, and no work item is sent without
+// its token. Afterwards no turn reads the key again.
 func TestR9_signingKeyUnreadable_workItemsWait(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

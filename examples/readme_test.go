@@ -82,7 +82,7 @@ var app shop
 
 // The README ignores the errors of this code to stay short.
 //
-//nolint:ineffassign,staticcheck,wastedassign // a page has no room for each error
+// nolint:ineffassign,staticcheck,wastedassign // the README omits error checks
 func TestReadme_orderIsNotPacked_refundsTheCard(t *testing.T) {
 	t.Parallel()
 	order := Order{"7"}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// trackCallers applies an event to the orchestrations that wait for updates. It also applies parked inputs.
+// trackCallers updates the orchestrations that wait for updates with an event and its parked inputs.
 func trackCallers(s *State, e *Event) {
 	await(s, e)
 	for i := range e.Inputs {
@@ -26,16 +26,16 @@ func await(s *State, e *Event) {
 	s.awaited[e.EventID] = append(s.awaited[e.EventID], *e.Parent)
 }
 
-// EventsToEnd returns the events that end an execution without running its code: those of CancelOutstanding, followed
-// by end. It adds the callers of updates that were never accepted to end, so that they get a response. The state must
-// have TrackOpen.
+// EventsToEnd returns the events that end an execution without running its code. They are the events of
+// CancelOutstanding, followed by end. EventsToEnd adds the callers of updates that were never accepted to end, so that
+// these callers get a response. The state must have TrackOpen.
 func EventsToEnd(s *State, reason string, end Event) []Event {
 	cancels := s.CancelOutstanding(reason)
 	end.Callers = append(end.Callers, UnansweredCallers(s, cancels)...)
 	return append(cancels, end)
 }
 
-// UnansweredCallers returns the callers of updates that none of the events ends. The state must have TrackOpen.
+// UnansweredCallers returns the callers of updates that the events do not end. The state must have TrackOpen.
 func UnansweredCallers(s *State, ends []Event) (callers []Parent) {
 	over := map[string]bool{}
 	for i := range ends {

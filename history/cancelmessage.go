@@ -12,8 +12,8 @@ const MaxCancelMessageBytes = 4 << 10
 // of removed bytes. It returns a message that was already truncated unchanged.
 func TruncateCancelMessage(s string) string { return TruncateMessage(s, MaxCancelMessageBytes) }
 
-// TruncateMessage truncates a message like TruncateCancelMessage, so that it has no more than most bytes. The appended
-// mark is always complete, even if it alone is longer than that.
+// TruncateMessage truncates a message like TruncateCancelMessage, to at most most bytes. The appended mark is always
+// complete, even if the mark alone is longer than most bytes.
 func TruncateMessage(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -2,15 +2,15 @@ package history
 
 import "time"
 
-// CancelDetails is the part of an event that belongs to a call with WaitForCancellation. Other events have none.
+// CancelDetails contains the fields of an event of a call with WaitForCancellation. It is nil in other events.
 type CancelDetails struct {
 	// WaitForCancellation is set on an event that schedules work. If the work is cancelled, its future settles when the
-	// work itself has ended, not when the cancellation is requested.
+	// work has ended, not when the cancellation is requested.
 	WaitForCancellation bool `json:"wait,omitempty"`
 	// Outcome is set on an event that ends cancelled work. It is one of the Outcome constants. If it is empty, the kind
 	// of the event determines the outcome (see CancelOutcomeOf).
 	Outcome string `json:"ended,omitempty"`
-	// SeenAt is when the worker of the activity observed the cancellation.
+	// SeenAt is the time at which the worker of the activity observed the cancellation.
 	SeenAt *time.Time `json:"seenAt,omitempty"`
 }
 
@@ -27,11 +27,11 @@ const (
 	// OutcomeWorkerLost means that the worker died or stopped before it reported an end, and the activity was not
 	// started again.
 	OutcomeWorkerLost = "worker_gone"
-	// OutcomeTimedOut means that the schedule-to-close time of the activity elapsed before an end was reported.
+	// OutcomeTimedOut means that the schedule-to-close timeout of the activity expired before an end was reported.
 	OutcomeTimedOut = "timed_out"
 	// OutcomeEnded means that the sub-orchestration has ended.
 	OutcomeEnded = "over"
-	// OutcomeNotFound means that the sub-orchestration does not exist: another instance has its ID.
+	// OutcomeNotFound means that the sub-orchestration does not exist because another instance has its ID.
 	OutcomeNotFound = "not_found"
 )
 
@@ -41,7 +41,7 @@ func CancelOutcomeOf(e *Event) string {
 	case e.Cancel != nil && e.Cancel.Outcome != "":
 		return e.Cancel.Outcome
 	case e.Kind == OutputFailed:
-		return OutcomeNeverStarted // it could not be sent
+		return OutcomeNeverStarted // the work could not be sent
 	case e.Kind == SubOrchestrationCancelFailed && e.Error != nil && e.Error.Type == TypeNotFound:
 		return OutcomeNotFound
 	case e.Kind == SubOrchestrationCompleted, e.Kind == SubOrchestrationFailed, e.Kind == SubOrchestrationCancelFailed:

@@ -2,9 +2,9 @@ package history
 
 import "fmt"
 
-// RestartPointError means that a history cannot be cut after an event.
+// RestartPointError means that an execution cannot be restarted from an event.
 type RestartPointError struct {
-	// EventID is the ID of the event. Before and After are the nearest events after which the history can be cut, or 0.
+	// EventID is the ID of the event. Before and After are the nearest valid events, or 0.
 	EventID, Before, After int64
 	// Reason is the reason, as a clause without a final period.
 	Reason string
@@ -21,14 +21,14 @@ func (e *RestartPointError) Error() string {
 	return fmt.Sprintf("event %d: %s%s", e.EventID, e.Reason, nearest)
 }
 
-// CheckRestartPoint returns a *RestartPointError unless the history of an execution can be cut after the event with the
-// ID at. The execution may have ended. A history can be cut after an input event, and after all decisions that an input
-// event caused, if
+// CheckRestartPoint returns a *RestartPointError unless a restart can copy the history of an execution up to and
+// including the event with the ID at. The execution may have ended. The event must be an input event or the last
+// decision that an input event caused. These conditions must also be true:
 //
-//   - the code had processed the events before, and the turn neither ended the execution without its code nor consumed
-//     parked inputs,
-//   - no cancelled work was still running whose end is awaited, and
-//   - the event does not end the execution.
+//   - The code had processed the earlier events. The turn neither ended the execution without running its code nor
+//     consumed parked inputs.
+//   - No cancelled work with WaitForCancellation was still running.
+//   - The event does not end the execution.
 func CheckRestartPoint(events []Event, at int64) error {
 	c := restartPoints{events: events, waits: map[int64]bool{}, ending: map[int64]bool{}}
 	e := RestartPointError{EventID: at}
@@ -54,13 +54,14 @@ func CheckRestartPoint(events []Event, at int64) error {
 	return &e
 }
 
-// restartPoints reads a history and determines the events after which it can be cut.
+// restartPoints reads a history and finds the events from which the execution can be restarted.
 type restartPoints struct {
 	events  []Event
 	summary Summary
-	// turnObstacle is the reason why the current turn cannot be cut, or empty.
+	// turnObstacle is the reason why the history cannot end within the current turn, or empty.
 	turnObstacle string
-	// waits holds scheduled work with WaitForCancellation, and ending such work that is cancelled and has not ended.
+	// waits contains scheduled work with WaitForCancellation. ending contains the part of it that is cancelled and has
+	// not ended.
 	waits, ending map[int64]bool
 }
 
@@ -92,7 +93,7 @@ func (c *restartPoints) apply(i int) {
 	}
 }
 
-// checkTurn returns the reason why a turn cannot be cut, or an empty string if it can.
+// checkTurn returns the reason why the history cannot end within a turn, or an empty string.
 func (c *restartPoints) checkTurn(from int) string {
 	if c.summary.Parked > 0 {
 		return "its turn processed parked inputs"
@@ -105,7 +106,7 @@ func (c *restartPoints) checkTurn(from int) string {
 	return ""
 }
 
-// obstacle returns the reason why the history cannot be cut after an event, or an empty string if it can.
+// obstacle returns the reason why the execution cannot be restarted from an event, or an empty string.
 func (c *restartPoints) obstacle(i int) string {
 	if c.events[i].Kind.Terminal() {
 		return "the execution ends with this event"
@@ -129,8 +130,8 @@ func (c *restartPoints) obstacle(i int) string {
 	}
 }
 
-// parks reports whether an event is an input that can be parked. The outcome of an update cannot, because its callers
-// have received it.
+// parks reports whether an event is an input that can be parked. The outcome of an update cannot be parked, because its
+// callers have received it.
 func (e *Event) parks() bool {
 	switch e.Kind {
 	case UpdateReceived, UpdateAccepted, UpdateRejected, UpdateAwaited, ActivityRetryScheduled:
@@ -140,10 +141,10 @@ func (e *Event) parks() bool {
 	}
 }
 
-// runsNoCode reports whether an event is the first one of a commit in which the code did not run.
+// runsNoCode reports whether an event is the first event of a commit in which the code did not run.
 func (e *Event) runsNoCode() bool { return beginsSegment(e.Kind) && e.Kind != TurnStarted }
 
-// beginsSegment reports whether an event is the first one of a commit.
+// beginsSegment reports whether an event is the first event of a commit.
 func beginsSegment(k Kind) bool {
 	switch k {
 	case TurnStarted, InputsParked, ExecutionSuspended, ExecutionResumed, ExecutionRestarted:

@@ -16,7 +16,7 @@ type DataLocation struct {
 	// Segment and EventID identify the event.
 	Segment, EventID int64
 	// Field is LocationInputs or LocationCarriedEvents if the data is at Index in that list of the event. Field is
-	// empty if the data is in the event itself.
+	// empty if the data is in Event.Data.
 	Field string
 	Index int
 	// Encoded is true if the data is an encoded payload and not a document.
@@ -60,12 +60,12 @@ func ParseDataLocation(ref string) (p DataLocation, err error) {
 	}
 	known := len(parts) == 3 || p.Field == LocationInputs || p.Field == LocationCarriedEvents
 	if !strings.HasPrefix(ref, locationPrefix) || parts[0] == "" || !known {
-		return DataLocation{}, fmt.Errorf("history: invalid place %q (written by a later release?)", ref)
+		return DataLocation{}, fmt.Errorf("history: invalid data location %q (written by a later release?)", ref)
 	}
 	var n [3]int64
 	for i, s := range numbers {
 		if n[i], err = strconv.ParseInt(s, 10, 64); err != nil || n[i] < 0 {
-			return DataLocation{}, fmt.Errorf("history: invalid place %q: %q is not a number", ref, s)
+			return DataLocation{}, fmt.Errorf("history: invalid data location %q: %q is not a number", ref, s)
 		}
 	}
 
@@ -83,7 +83,7 @@ func (p DataLocation) Refer(doc json.RawMessage) Payload {
 }
 
 // Find returns the data at the location. events are the events of its segment or of its whole execution. ok is false if
-// there is no such event.
+// the events do not contain the location.
 func (p DataLocation) Find(events []Event) (data Payload, ok bool) {
 	for i := range events {
 		e := &events[i]
@@ -106,7 +106,7 @@ func (p DataLocation) Find(events []Event) (data Payload, ok bool) {
 // IsEncoded reports whether the reference is to an encoded payload and not to a document.
 func (r Reference) IsEncoded() bool { return strings.HasSuffix(r.Ref, encodedSuffix) }
 
-// Check returns an error unless doc is the document that r refers to.
+// Check returns an error if doc is not the document that r refers to.
 func (r Reference) Check(doc json.RawMessage) error {
 	if got := sumOf(doc); got != r.SHA256 || int64(len(doc)) != r.Bytes {
 		return fmt.Errorf("history: data at %s has %d bytes and SHA-256 %s; expected %d bytes and %s",

@@ -1,10 +1,10 @@
 // Package history defines the events of an orchestration's history and their JSON format.
 //
-// The history of an execution is a sequence of events, numbered from 1 without gaps. Input events report what happened,
-// such as a completed activity or a fired timer. Decisions record what the orchestration decided, such as a scheduled
-// activity. Replaying the input events through the same code must give the same decisions.
+// The history of an execution is a sequence of events, numbered from 1 without gaps. Input events record external
+// results, such as a completed activity or a fired timer. Decision events record decisions of the code, such as a
+// scheduled activity. A replay of the input events with the same code must result in the same decisions.
 //
-// For example, print the activities in a file that `perdure export` wrote:
+// This example prints the activities in a file that `perdure export` wrote:
 //
 //	doc, err := history.DecodeDocument(file)
 //	if err != nil {
@@ -18,8 +18,8 @@
 //		}
 //	}
 //
-// The format is compatible across releases: kinds and fields are added and never renamed or removed.
-// docs/internals/formats.md describes it.
+// The format is compatible across releases. Kinds and fields are added and never renamed or removed. See
+// docs/internals/formats.md.
 //
 // The package imports no other package of this module.
 package history

@@ -13,7 +13,7 @@ const DocumentFormat = "perdure.history/1"
 type Document struct {
 	Format     string              `json:"format"` // DocumentFormat
 	InstanceID string              `json:"instanceId"`
-	Name       string              `json:"name"` // of the orchestration
+	Name       string              `json:"name"` // name of the orchestration
 	Executions []DocumentExecution `json:"executions"`
 }
 
@@ -24,15 +24,15 @@ type DocumentExecution struct {
 	Events      []Event `json:"events"`
 }
 
-// NewDocument returns a document of an instance's executions, oldest first. It returns an error if one of them is not a
-// valid history.
+// NewDocument returns a document of an instance's executions, oldest first. It returns an error if an execution is not
+// a valid history.
 func NewDocument(instanceID, name string, executions ...DocumentExecution) (Document, error) {
 	d := Document{Format: DocumentFormat, InstanceID: instanceID, Name: name, Executions: executions}
 	return d, d.validate()
 }
 
-// DecodeDocument decodes a document of this release or an earlier one. It returns an error if the format is unknown or
-// an execution is not a valid history.
+// DecodeDocument decodes a document of this release or an earlier release. It returns an error if the format is unknown
+// or an execution is not a valid history.
 func DecodeDocument(b []byte) (Document, error) {
 	var d Document
 	if err := json.Unmarshal(b, &d); err != nil {
@@ -70,8 +70,8 @@ func (x *DocumentExecution) validate() error {
 	return err
 }
 
-// Find returns the data that a reference in one of the executions points to: a document or an encoded payload. It
-// returns an error if the document does not contain the data, or if the data differs from the reference.
+// Find returns the data that a reference in one of the executions refers to, which is a document or an encoded payload.
+// It returns an error if the document does not contain the data, or if the data differs from the reference.
 func (d *Document) Find(ref Reference) (json.RawMessage, error) {
 	at, err := ParseDataLocation(ref.Ref)
 	if err != nil {
@@ -85,7 +85,7 @@ func (d *Document) Find(ref Reference) (json.RawMessage, error) {
 		if doc, ok := at.DocumentIn(events); ok && len(doc) > 0 {
 			return doc, ref.Check(doc)
 		}
-		if doc, _ := at.Find(events); at.Encoded && !doc.IsEncoded() && len(doc) > 0 { // the export has decoded it
+		if doc, _ := at.Find(events); at.Encoded && !doc.IsEncoded() && len(doc) > 0 { // decoded by the export
 			return json.RawMessage(doc), nil
 		}
 	}

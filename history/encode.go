@@ -21,8 +21,8 @@ func Encode(events []Event) ([]byte, error) {
 	return b, nil
 }
 
-// Decode decodes events that Encode wrote, in this release or an earlier one. It ignores unknown fields. It returns an
-// error for an unknown kind, because a replay without the event would be wrong.
+// Decode decodes events that Encode of this release or an earlier release wrote. It ignores unknown fields. It returns
+// an error for an unknown kind, because a replay without the event would be wrong.
 func Decode(b []byte) ([]Event, error) {
 	var events []Event
 	if err := json.Unmarshal(b, &events); err != nil {
@@ -36,19 +36,19 @@ func Decode(b []byte) ([]Event, error) {
 	return events, nil
 }
 
-// DecodeLast decodes only the last of the events that Encode wrote. found is false if there are no events.
+// DecodeLast decodes only the last event of the events that Encode wrote. found is false if b contains no events.
 func DecodeLast(b []byte) (last Event, found bool, err error) {
 	b = bytes.TrimSpace(b)
 	at, found := lastElement(b)
 	if !found {
-		_, err := Decode(b) // not an array of objects, or an empty one
+		_, err := Decode(b) // the array is empty or does not contain objects
 		return Event{}, false, err
 	}
 	d := json.NewDecoder(bytes.NewReader(b[at:]))
 	if err := d.Decode(&last); err != nil {
 		return Event{}, false, fmt.Errorf("history: decode: %w", err)
 	}
-	// it is truncated, and other events may have followed
+	// b may be truncated and other events may be missing
 	if behind := b[at+int(d.InputOffset()):]; b[0] != '[' || string(bytes.TrimSpace(behind)) != "]" {
 		return Event{}, false, errors.New("history: decode: events are not a complete JSON array")
 	}
@@ -76,8 +76,8 @@ func lastElement(b []byte) (at int, found bool) {
 	return at, found
 }
 
-// Concat joins runs of events into one history. It returns an error if the IDs have a gap or an event follows a
-// terminal event.
+// Concat concatenates sequences of events into one history. It returns an error if the IDs have a gap or an event
+// follows a terminal event.
 func Concat(runs ...[]Event) ([]Event, error) {
 	n := 0
 	for _, run := range runs {

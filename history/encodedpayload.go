@@ -13,20 +13,20 @@ import (
 type EncodedPayload struct {
 	// Codec is the ID of the codec that encoded the document. It is empty if the document is not encoded.
 	Codec string
-	// Data is the encoded document, if it is stored inline. It is nil if it is in the payload store.
+	// Data is the encoded document, if it is stored inline. It is nil if the document is in the payload store.
 	Data []byte
 	// Key is the key in the payload store. It is empty if the payload is inline.
 	Key string
-	// Digest is the encoded SHA-256 of the document, for an encoded document in the payload store. A replay compares
-	// documents with it without fetching them.
+	// Digest is the encoded SHA-256 of an encoded document in the payload store. A replay uses it to compare documents
+	// without fetching them.
 	Digest []byte
-	// SHA256 is the hash of the stored data, in hexadecimal, and Bytes the size of the document.
+	// SHA256 is the hash of the stored data in hexadecimal. Bytes is the size of the document in bytes.
 	SHA256 string
 	Bytes  int64
 }
 
-// The prefixes of the Reference of an encoded payload: data:<codec>;<base64> for an inline payload, and object:<key> or
-// object:<key>;<codec>;<base64 of the digest> for one in the payload store.
+// The prefixes of the Reference of an encoded payload. An inline payload has the form data:<codec>;<base64>. A payload
+// in the payload store has the form object:<key> or object:<key>;<codec>;<base64 of the digest>.
 const (
 	inlinePrefix = "data:"
 	objectPrefix = "object:"
@@ -61,8 +61,8 @@ func (s EncodedPayload) Payload() Payload {
 	return NewReferencePayload(r)
 }
 
-// Encoded returns the EncodedPayload that the payload refers to. ok is false if the payload is an inline document, or
-// is encoded in a way that this release does not know.
+// Encoded returns the EncodedPayload that the payload refers to. ok is false if the payload is an inline document or
+// has an encoding that this release does not know.
 func (p Payload) Encoded() (s EncodedPayload, ok bool) {
 	r, refers := p.Reference()
 	if !refers {
@@ -96,7 +96,7 @@ func (p Payload) Encoded() (s EncodedPayload, ok bool) {
 	}
 }
 
-// IsEncoded reports whether Encoded returns ok.
+// IsEncoded reports whether the payload is an EncodedPayload.
 func (p Payload) IsEncoded() bool {
 	if !ambiguous(p) {
 		return false
@@ -114,7 +114,7 @@ func (p Payload) StorageKey() string {
 	return s.Key
 }
 
-// Check returns an error unless data is the stored data.
+// Check returns an error if data is not the stored data.
 func (s EncodedPayload) Check(data []byte) error {
 	if got := sumOf(data); got != s.SHA256 {
 		where := "inline"
@@ -131,8 +131,8 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// referable returns the data that a reference can replace: the document, or the payload itself if it is encoded and
-// inline.
+// referable returns the data that a reference can replace. It is the document, or the whole payload if the payload is
+// encoded and inline.
 func (p Payload) referable() (doc json.RawMessage, encoded, ok bool) {
 	if doc, ok = p.Document(); ok {
 		return doc, false, true
@@ -143,15 +143,15 @@ func (p Payload) referable() (doc json.RawMessage, encoded, ok bool) {
 	return nil, false, false
 }
 
-// Referable returns the data that a reference to its location can replace: a document, or an inline encoded payload. ok
-// is false if the data is already stored elsewhere.
+// Referable returns the data that a reference to its location can replace, which is a document or an inline encoded
+// payload. ok is false if the data is already stored elsewhere.
 func (p Payload) Referable() (doc json.RawMessage, ok bool) {
 	doc, _, ok = p.referable()
 	return doc, ok
 }
 
-// ReferTo returns a payload that refers to data at the location. It returns data unchanged if a reference cannot
-// replace it.
+// ReferTo returns a payload that refers to data at the location. If a reference cannot replace data, ReferTo returns
+// data unchanged.
 func (p DataLocation) ReferTo(data Payload) Payload {
 	doc, encoded, ok := data.referable()
 	if !ok {
@@ -161,9 +161,9 @@ func (p DataLocation) ReferTo(data Payload) Payload {
 	return p.Refer(doc)
 }
 
-// DocumentIn returns the data to which a reference to the location refers: a document, or the payload if the location
-// is that of an encoded payload. events are the events of its segment or of its whole execution. ok is false if the
-// data is not there.
+// DocumentIn returns the data at the location in the form that a reference refers to. It is a document, or the whole
+// payload if Encoded is true. events are the events of its segment or of its whole execution. ok is false if the events
+// do not contain the data.
 func (p DataLocation) DocumentIn(events []Event) (doc json.RawMessage, ok bool) {
 	data, found := p.Find(events)
 	if !found {

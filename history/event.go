@@ -6,7 +6,7 @@ import (
 )
 
 // Event is one entry of a history. It is a flat struct, as in the JSON format. ID, Kind and Time are always set. Each
-// kind uses some of the other fields; docs/internals/formats.md lists them.
+// kind uses some of the other fields. See docs/internals/formats.md.
 type Event struct {
 	// ID is the number of the event in its execution, from 1 without gaps. Activities, timers and sub-orchestrations
 	// are identified by the ID of the event that scheduled them.
@@ -15,8 +15,8 @@ type Event struct {
 	// Time is the time of the turn in UTC. All events of a turn have the same time.
 	Time time.Time `json:"time"`
 
-	// SourceEventID is the ID of the event that this one refers to. SourceEventIDs are several such IDs. At most one of
-	// the two fields is set. Result and Error follow directly for fast access in replays.
+	// SourceEventID is the ID of the event that this event refers to. SourceEventIDs is used instead for several
+	// events. Result and Error are next to these fields for fast access in replays.
 	SourceEventID  int64    `json:"sourceEventId,omitempty"`
 	Result         Payload  `json:"result,omitempty"`
 	Error          *Failure `json:"error,omitempty"`
@@ -43,8 +43,8 @@ type Event struct {
 	// Number is the number of the execution in its instance, from 1.
 	Number  int64 `json:"number,omitempty"`
 	Attempt int   `json:"attempt,omitempty"`
-	// ParkedConsumed is the number of waiting inputs that a turn consumes: first arrived outcomes, then parked inputs,
-	// oldest first. 0 means all.
+	// ParkedConsumed is the number of waiting inputs that a turn consumes. The turn first consumes arrived outcomes,
+	// and then parked inputs, oldest first. 0 means all.
 	ParkedConsumed int64 `json:"parked,omitempty"`
 	// Inline marks an inline activity, and the outcome of an activity that ran inline. The code receives such an
 	// outcome at the start of the next turn.
@@ -69,47 +69,48 @@ type Event struct {
 	CustomStatus Payload `json:"customStatus,omitempty"`
 
 	Reason string `json:"reason,omitempty"`
-	// Message is a text for people that has no effect: the message of a cancel, terminate or pause request, or the name
-	// of a timer (see DisplayName).
+	// Message is a text for people and has no effect. It is the message of a cancel, terminate or pause request, or the
+	// name of a timer (see DisplayName).
 	Message     string `json:"message,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	// Cancel belongs to a call with WaitForCancellation. It is nil for other events.
 	Cancel *CancelDetails `json:"cancel,omitempty"`
 
 	Retry *RetryPolicy `json:"retry,omitempty"`
-	// Parent is the instance that waits for this one. For an external event from another instance, it is that instance
-	// and its ExternalEventSent. For an awaited update, it is the caller and its UpdateSent.
+	// Parent is the instance that waits for this instance. For an external event from another instance, it identifies
+	// the sender and its ExternalEventSent event. For an awaited update, it identifies the caller and its UpdateSent
+	// event.
 	Parent *Parent `json:"parent,omitempty"`
-	// Callers are the UpdateSent events of the orchestrations that the end of an update responds to. At the end of an
-	// execution, they are those whose updates were not accepted.
+	// Callers are the UpdateSent events of the orchestrations that get a response when an update ends. At the end of an
+	// execution, they are the callers of updates that were not accepted.
 	Callers       []Parent          `json:"callers,omitempty"`
 	Tags          map[string]string `json:"tags,omitempty"`
 	CarriedEvents []CarriedEvent    `json:"carriedEvents,omitempty"`
-	// EventIDs are the IDs of the external events that earlier executions received last, oldest first. They detect
+	// EventIDs are the IDs of the last external events of earlier executions, oldest first. They are used to detect
 	// duplicates.
 	EventIDs []string `json:"eventIds,omitempty"`
-	// Inputs are parked inputs, or inputs passed on by the previous execution. On a terminal event, they are external
-	// events of other instances, without their data, that the turn consumed and the code did not. The next execution
-	// receives them after a continue-as-new.
+	// Inputs are parked inputs, or inputs passed on by the previous execution. In a terminal event, they are external
+	// events of other instances that the turn consumed and the code did not, without their data. After a
+	// continue-as-new, the next execution receives them.
 	Inputs []Event `json:"inputs,omitempty"`
 
 	// TraceParent is the trace context of a start, a turn, or an end without code. Replay does not read it.
 	TraceParent TraceParent `json:"traceparent,omitempty"`
 }
 
-// The values of RequestedBy for requesters other than callers (see Requester). RequestedByClient is an unknown caller
-// of a cancel; other requests of unknown callers have no requester.
+// The values of RequestedBy for requesters other than callers (see Requester). RequestedByClient is the value for a
+// cancel from an unknown caller. Other requests from unknown callers have no requester.
 const (
 	RequestedByOrchestration = "body"
 	RequestedByEngine        = "engine"
 	RequestedByClient        = "client"
-	RequestedByParent        = "parent:" // and the instance id
+	RequestedByParent        = "parent:" // followed by the instance ID
 )
 
 // MaxTimerNameBytes is the maximum size of a timer's name.
 const MaxTimerNameBytes = 256
 
-// DisplayName returns the name of the event for people: Name, or for a timer Message, which holds its name.
+// DisplayName returns the name of the event for people. It is Name, or Message for a timer.
 func (e *Event) DisplayName() string {
 	if e.Kind == TimerCreated {
 		return e.Message
@@ -117,17 +118,17 @@ func (e *Event) DisplayName() string {
 	return e.Name
 }
 
-// WaitsForCancellation reports whether the event schedules work whose end is awaited when it is cancelled.
+// WaitsForCancellation reports whether the event schedules work with WaitForCancellation.
 func (e *Event) WaitsForCancellation() bool { return e.Cancel != nil && e.Cancel.WaitForCancellation }
 
 // IsInlineOutcome reports whether the event is the outcome of an activity that ran inline. The next turn starts with
-// it.
+// such outcomes.
 func (e *Event) IsInlineOutcome() bool {
 	return e.Inline && (e.Kind == ActivityCompleted || e.Kind == ActivityFailed)
 }
 
-// EndsWithoutCode reports whether the event ends the execution without running its code: a termination, or a failure
-// because of nondeterminism or of a turn that exceeds the commit size.
+// EndsWithoutCode reports whether the event ends the execution without running its code. Such an event is a
+// termination, or a failure because of nondeterminism or a turn that exceeds the commit size.
 func (e *Event) EndsWithoutCode() bool {
 	failed := e.Kind == OrchestrationFailed && e.Error != nil
 	return e.Kind == OrchestrationTerminated ||
@@ -149,7 +150,7 @@ func (e *Event) IsInput() bool {
 	}
 }
 
-// Sources returns the IDs of the events that this one refers to.
+// Sources returns the IDs of the events that this event refers to.
 func (e *Event) Sources() (ids []int64) {
 	if e.SourceEventID != 0 {
 		return []int64{e.SourceEventID}
@@ -200,7 +201,8 @@ func (e *Event) validateSources() error {
 	return nil
 }
 
-// String returns a description of the event for logs and diagnoses: its kind and ID, and the event that it refers to.
+// String returns a description of the event for logs and diagnoses, with its kind, its ID and the event that it refers
+// to.
 func (e *Event) String() string {
 	s := fmt.Sprintf("%s #%d", e.Kind, e.ID)
 	if label := e.DisplayName(); label != "" {

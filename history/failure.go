@@ -9,9 +9,9 @@ import (
 // The types of failures that the engine creates. For errors of your code, the type is the name of the Go type, or the
 // result of the error's ErrorType method.
 const (
-	// TypeError is an error without a type of its own, as from errors.New.
+	// TypeError is the type of errors from packages errors and fmt, and of unnamed error types.
 	TypeError = "error"
-	// TypePanic is a panic of an orchestration or activity. The message ends with the stack.
+	// TypePanic means that an orchestration or activity panicked. The message ends with the stack.
 	TypePanic = "panic"
 	// TypeGoexit means that the code called runtime.Goexit instead of returning.
 	TypeGoexit = "goexit"
@@ -25,9 +25,9 @@ const (
 	TypeTerminated = "terminated"
 	// TypeNondeterminism means that the code deviates from its history. Expected and Got describe the difference.
 	TypeNondeterminism = "nondeterminism"
-	// TypeUnregistered means that the build does not have the orchestration, or code that it called.
+	// TypeUnregistered means that the build does not register the orchestration or code that the orchestration called.
 	TypeUnregistered = "unregistered"
-	// TypeBlockingCall means that the code blocks on something other than a future and does not return.
+	// TypeBlockingCall means that the code waits for something other than a future and does not return.
 	// TypeForeignGoroutine means that the code used its context on another goroutine.
 	TypeBlockingCall     = "blocked_outside"
 	TypeForeignGoroutine = "foreign_goroutine"
@@ -45,8 +45,8 @@ const (
 	TypeCorrupt = "corrupt"
 	// TypePayloadTooLarge means that a payload exceeds the limit.
 	TypePayloadTooLarge = "payload_too_large"
-	// TypePayloadUnreadable means that a payload cannot be decoded: its codec or its data is missing, or the data was
-	// changed.
+	// TypePayloadUnreadable means that a payload cannot be decoded, because its codec or its data is missing, or the
+	// data was changed.
 	TypePayloadUnreadable = "payload_unreadable"
 	// TypeEncode means that a value cannot be encoded as JSON. TypeDecode means that JSON cannot be decoded into its Go
 	// type.
@@ -76,8 +76,8 @@ func (f *Failure) OmitDetails(why string) {
 }
 
 // OmitLargeDetails returns f in a form that the history can store. If details of f or of a cause are larger than
-// MaxFailureDetailsBytes, or refer to data stored elsewhere, it returns a copy without them. It returns nil if f is
-// nil.
+// MaxFailureDetailsBytes, or refer to data stored elsewhere, it returns a copy without those details. It returns nil if
+// f is nil.
 func (f *Failure) OmitLargeDetails() *Failure {
 	if why := f.unfit(); why != "" {
 		c := *f
@@ -95,7 +95,7 @@ func (f *Failure) OmitLargeDetails() *Failure {
 	return f
 }
 
-// unfit returns the reason why the history cannot store the details, or an empty string if it can.
+// unfit returns the reason why the history cannot store the details, or an empty string.
 func (f *Failure) unfit() string {
 	if f == nil || len(f.Details) == 0 {
 		return ""
@@ -105,7 +105,7 @@ func (f *Failure) unfit() string {
 	case f.Details.IsEncoded() && f.Details.StorageKey() == "":
 		return ""
 	case !plain:
-		return "stored where no program can read them"
+		return "stored outside the failure"
 	case len(doc) > MaxFailureDetailsBytes:
 		return DetailsTooLargeMessage(len(doc))
 	default:
@@ -118,9 +118,9 @@ func DetailsTooLargeMessage(bytes int) string {
 	return fmt.Sprintf("%d bytes of JSON exceed the limit of %d", bytes, MaxFailureDetailsBytes)
 }
 
-// Truncate returns a shortened copy of f. The copy has its type, its reason, its message cut to a number of bytes, and
-// at most the given number of causes, which are shortened too. Larger details are dropped. Truncate returns nil if f is
-// nil.
+// Truncate returns a shortened copy of f. The copy has the type and the reason of f, its message truncated to bytes,
+// and at most the given number of shortened causes. Details of more than bytes are dropped. Truncate returns nil if f
+// is nil.
 func (f *Failure) Truncate(bytes, causes int) *Failure {
 	if f == nil {
 		return nil
@@ -132,7 +132,7 @@ func (f *Failure) Truncate(bytes, causes int) *Failure {
 	case n <= bytes:
 		c.Details = f.Details
 	default:
-		c.OmitDetails(fmt.Sprintf("%d bytes do not fit here", n))
+		c.OmitDetails(fmt.Sprintf("%d bytes exceed the limit", n))
 	}
 	if len(c.Message) > bytes {
 		c.Message = strings.ToValidUTF8(c.Message[:bytes], "") + "…"

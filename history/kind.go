@@ -5,7 +5,7 @@ type Kind string
 
 // The kinds of events.
 const (
-	// The start of an execution, and of each of its turns.
+	// Starts of executions and turns.
 	OrchestrationStarted Kind = "OrchestrationStarted"
 	TurnStarted          Kind = "TurnStarted"
 
@@ -29,7 +29,7 @@ const (
 	SubOrchestrationCancelFailed    Kind = "SubOrchestrationCancelFailed"
 	DetachedOrchestrationScheduled  Kind = "DetachedOrchestrationScheduled"
 
-	// An output that could not be sent.
+	// Outputs that could not be sent.
 	OutputFailed Kind = "OutputFailed"
 
 	// External events.
@@ -46,8 +46,8 @@ const (
 	UpdateAccepted  Kind = "UpdateAccepted"
 	UpdateRejected  Kind = "UpdateRejected"
 	UpdateCompleted Kind = "UpdateCompleted"
-	// UpdateAwaited means that an orchestration waits for the result of an update. It precedes the update, or occurs
-	// while the update runs.
+	// UpdateAwaited means that an orchestration waits for the result of an update. It occurs before the update or while
+	// the update runs.
 	UpdateAwaited Kind = "UpdateAwaited"
 
 	// Updates that the orchestration sends to another instance.
@@ -59,7 +59,7 @@ const (
 	CustomStatusSet    Kind = "CustomStatusSet"
 	VersionMarked      Kind = "VersionMarked"
 
-	// Requests that concern the instance, and parked inputs.
+	// Requests to the instance, and parked inputs.
 	CancelRequested    Kind = "CancelRequested"
 	InputsParked       Kind = "InputsParked"
 	ExecutionSuspended Kind = "ExecutionSuspended"
@@ -68,7 +68,7 @@ const (
 	// continues from them.
 	ExecutionRestarted Kind = "ExecutionRestarted"
 
-	// The end of an execution.
+	// Ends of executions.
 	OrchestrationCompleted      Kind = "OrchestrationCompleted"
 	OrchestrationFailed         Kind = "OrchestrationFailed"
 	OrchestrationCancelled      Kind = "OrchestrationCancelled"
@@ -78,9 +78,9 @@ const (
 
 // traits are the properties of a kind. Every kind of this release has a row.
 type traits struct {
-	input    bool // comes from outside; an event that is neither input nor mark is a decision that replay compares
-	sourced  bool // names the events it concerns
-	terminal bool // nothing follows it in this execution
+	input    bool // input event; other events are decisions that a replay compares, or marks of turns
+	sourced  bool // has SourceEventID or SourceEventIDs
+	terminal bool // last event of its execution
 }
 
 func (k Kind) traits() (traits, bool) {
@@ -108,13 +108,13 @@ func (k Kind) traits() (traits, bool) {
 	}
 }
 
-// Known reports whether this release knows the kind.
+// Known reports whether this release supports the kind.
 func (k Kind) Known() bool {
 	_, ok := k.traits()
 	return ok
 }
 
-// Terminal reports whether an event of this kind is the last one of its execution.
+// Terminal reports whether an event of this kind is the last event of its execution.
 func (k Kind) Terminal() bool {
 	t, _ := k.traits()
 	return t.terminal
@@ -126,7 +126,7 @@ func (k Kind) HasSource() bool {
 	return t.sourced
 }
 
-// Kinds returns all kinds that this release knows.
+// Kinds returns all kinds that this release supports.
 func Kinds() []Kind {
 	return []Kind{
 		OrchestrationStarted, TurnStarted,

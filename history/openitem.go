@@ -7,25 +7,26 @@ import (
 	"time"
 )
 
-// OpenItem is scheduled work, or a wait of the execution, that has not ended.
+// OpenItem is scheduled work or a wait that has not ended.
 type OpenItem struct {
 	// ID is the ID of the event that scheduled the work.
 	ID int64
-	// Kind is the kind of that event: ActivityScheduled, TimerCreated, SubOrchestrationScheduled,
-	// ExternalEventSubscribed, ExternalEventSent, UpdateSent or UpdateAccepted, or OrchestrationStarted for the timer
-	// of a delayed start.
+	// Kind is the kind of the event that scheduled the work: ActivityScheduled, TimerCreated,
+	// SubOrchestrationScheduled, ExternalEventSubscribed, ExternalEventSent, UpdateSent or UpdateAccepted. For the
+	// timer of a delayed start, it is OrchestrationStarted.
 	Kind Kind
 	// Name is the label of the event (Event.DisplayName), if the state has TrackOpen. InstanceID is the ID of the
 	// sub-orchestration, or of the receiver of an event or update. EventID is the ID of an update.
 	Name, InstanceID, EventID string
 	// ScheduledAt is the time of the event.
 	ScheduledAt time.Time
-	// FireAt is when the timer fires, including the timer of a schedule-to-close time. It is zero if there is no timer.
+	// FireAt is the time at which the timer fires. For an activity, it is the timer of the schedule-to-close timeout.
+	// It is zero for work without a timer.
 	FireAt time.Time
-	// MayHaveRetryTimer is true if the activity has a retry policy, so that an attempt can wait with a timer of its
-	// own. The history does not record its time.
+	// MayHaveRetryTimer is true if the activity has a retry policy, so that a retry timer may exist. The history does
+	// not record the time of that timer.
 	MayHaveRetryTimer bool
-	// WaitsForCancellation is true if the end of the work is awaited when it is cancelled.
+	// WaitsForCancellation is true for work with WaitForCancellation.
 	WaitsForCancellation bool
 	// Cancelled is true if the work was cancelled and has not ended. It implies WaitsForCancellation.
 	Cancelled bool
@@ -34,17 +35,17 @@ type OpenItem struct {
 	OutcomeParked, CancelRequestParked bool
 }
 
-// ScheduleToCloseGrace is the delay of the timer that ends an activity after its schedule-to-close time. The delay
-// gives the worker time to report the end, which is more precise.
+// ScheduleToCloseGrace is the delay between the schedule-to-close timeout of an activity and the timer that ends the
+// activity. In this time, the worker can report a more precise end.
 const ScheduleToCloseGrace = time.Second
 
 // ScheduleToCloseDeadline returns the time at which the schedule-to-close timeout of the activity expires. limited is
-// false if it has no such timeout.
+// false if the activity has no such timeout.
 func (e *Event) ScheduleToCloseDeadline() (at time.Time, limited bool) {
 	return e.Time.Add(time.Duration(e.ScheduleToCloseMs) * time.Millisecond), e.ScheduleToCloseMs > 0
 }
 
-// AddOpen adds open work that was scheduled before the first event of the state.
+// AddOpen adds open work that was scheduled before the first event of s.
 func (s *State) AddOpen(o OpenItem) {
 	if s.open == nil {
 		s.open = map[int64]OpenItem{}
@@ -52,23 +53,24 @@ func (s *State) AddOpen(o OpenItem) {
 	s.open[o.ID] = o
 }
 
-// Open returns the open work with an ID. ok is false if there is none, or if the state does not keep it.
+// Open returns the open work with an ID. ok is false if no such work exists, or if the state does not track it.
 func (s *State) Open(id int64) (o OpenItem, ok bool) {
 	o, ok = s.open[id]
 	return o, ok
 }
 
-// HasTimer reports whether the open work with an ID is a timer, or an activity with one.
+// HasTimer reports whether the open work with an ID is a timer, or an activity that may have a timer.
 func (s *State) HasTimer(id int64) bool {
 	o := s.open[id]
 	return o.MayHaveRetryTimer || !o.FireAt.IsZero()
 }
 
-// OpenCount returns the number of open items that the state keeps.
+// OpenCount returns the number of open items that the state tracks.
 func (s *State) OpenCount() int { return len(s.open) }
 
 // Pending yields the work that the execution waits for, in no particular order. It does not yield work whose outcome
-// has arrived, even if the outcome is parked. It yields nothing after the end. The state must have TrackOpen.
+// has arrived, even if the outcome is parked. It yields nothing if the execution has ended. The state must have
+// TrackOpen.
 func (s *State) Pending() iter.Seq[OpenItem] {
 	return func(yield func(OpenItem) bool) {
 		if s.Ended() {
@@ -86,8 +88,8 @@ func (s *State) Pending() iter.Seq[OpenItem] {
 	}
 }
 
-// Outstanding yields the open work in no particular order, also after the end. It includes work whose outcome is
-// parked, and waits for external events whose end is not in the history. The state must have TrackOpen.
+// Outstanding yields the open work in no particular order, even if the execution has ended. It includes work whose
+// outcome is parked, and waits for external events that the code may have stopped. The state must have TrackOpen.
 func (s *State) Outstanding() iter.Seq[OpenItem] { return maps.Values(s.open) }
 
 // parkedEvents returns the waits for external events that parked events end.
@@ -103,9 +105,10 @@ func (s *State) parkedEvents() map[int64]bool {
 	return ended
 }
 
-// CancelOutstanding returns the events that cancel all open work of an execution that ends without a replay, for the
-// given reason. All activities share one event, and so do all timers. Each sub-orchestration and each unfinished update
-// has its own. The events have no IDs and times yet. The state must have TrackOpen.
+// CancelOutstanding returns the events that cancel all open work of an execution for the given reason. It is used for
+// an execution that ends without a replay. One event cancels all activities, and one event cancels all timers. Each
+// sub-orchestration and each unfinished update has a separate event. The events have no IDs and times. The state must
+// have TrackOpen.
 func (s *State) CancelOutstanding(reason string) []Event {
 	var activities, timers []int64
 	var children, updates []Event
@@ -129,7 +132,7 @@ func (s *State) CancelOutstanding(reason string) []Event {
 				Kind: UpdateCompleted, SourceEventID: id, Name: o.Name, EventID: o.EventID, Reason: reason,
 				Callers: slices.Clone(s.awaited[o.EventID]),
 			})
-		default: // it has no effect outside the execution
+		default: // other work has no effect outside the execution
 		}
 	}
 
@@ -144,7 +147,7 @@ func (s *State) CancelOutstanding(reason string) []Event {
 	return append(append(cancels, children...), updates...)
 }
 
-// about sets the IDs that an event refers to: one ID, or several packed ones.
+// about returns e with the IDs that it refers to, as one ID or as ranges.
 func about(e Event, ids []int64) Event {
 	if len(ids) == 1 {
 		e.SourceEventID = ids[0]
@@ -156,13 +159,12 @@ func about(e Event, ids []int64) Event {
 	return e
 }
 
-// startTimer is the ID of a delayed start's timer: that of the first event of an execution.
+// startTimer is the ID of a delayed start's timer, which is the ID of the first event of an execution.
 const startTimer = 1
 
-// ObsoleteTimers returns the timers that are no longer needed after the events: the events cancel a timer, settle its
-// activity, or settle the work that it was to start. It includes cancelled activities whose end is awaited, even if
-// they have no timer. It does not include timers that the same events create. The state must have TrackTimers or
-// TrackOpen.
+// ObsoleteTimers returns the timers that are unnecessary after the events, because the events cancel the timer or
+// settle its activity or its start. It includes cancelled activities with WaitForCancellation, even if they have no
+// timer. It does not include timers that the same events create. The state must have TrackTimers or TrackOpen.
 func (s *State) ObsoleteTimers(events ...Event) (needless []OpenItem) {
 	for i := range events {
 		e := &events[i]
@@ -175,9 +177,9 @@ func (s *State) ObsoleteTimers(events ...Event) (needless []OpenItem) {
 		e.eachSource(func(id int64) {
 			o, ok := s.open[id]
 			if o.WaitsForCancellation && e.Kind == ActivityCancelRequested {
-				o.FireAt = time.Time{} // its schedule-to-close timer stays
+				o.FireAt = time.Time{} // the schedule-to-close timer is still needed
 			}
-			// the activity may be pending, and have a timer for its grace period
+			// the activity may be pending and have a timer for its grace period
 			waits := o.WaitsForCancellation && e.Kind == ActivityCancelRequested
 			if o.MayHaveRetryTimer = o.MayHaveRetryTimer && e.endsRetries(); ok &&
 				(o.MayHaveRetryTimer || waits || !o.FireAt.IsZero()) {
@@ -188,8 +190,8 @@ func (s *State) ObsoleteTimers(events ...Event) (needless []OpenItem) {
 	return needless
 }
 
-// endsRetries reports whether the event ends an activity while an attempt may wait for its retry timer: a cancellation,
-// or the end of the schedule-to-close time.
+// endsRetries reports whether the event ends an activity while an attempt may wait for its retry timer. Such an event
+// is a cancellation or a schedule-to-close timeout.
 func (e *Event) endsRetries() bool {
 	return e.Kind == ActivityCancelRequested || e.Kind == ActivityFailed && e.Attempt == 0
 }
@@ -226,7 +228,7 @@ func (s *State) trackUntimed(e *Event) {
 		s.subscribe(e)
 	case ExternalEventRaised:
 		s.raise(e.Name)
-	default: // other events do not affect it
+	default: // other events do not affect this work
 	}
 }
 
@@ -241,7 +243,7 @@ func (s *State) schedule(e *Event) {
 	}
 }
 
-// expect adds the work that an event schedules, with its timer if there is one.
+// expect adds the work that an event schedules, with its timer if it has one.
 func (s *State) expect(e *Event, fireAt *time.Time) {
 	o := OpenItem{
 		ID: e.ID, Kind: e.Kind, InstanceID: e.InstanceID, ScheduledAt: e.Time,
@@ -251,7 +253,7 @@ func (s *State) expect(e *Event, fireAt *time.Time) {
 	if fireAt != nil {
 		o.FireAt = *fireAt
 	}
-	if s.keep&TrackOpen != 0 { // nothing else needs the name
+	if s.keep&TrackOpen != 0 { // the name is only used with TrackOpen
 		o.Name = e.DisplayName()
 	}
 	if e.Kind == UpdateAccepted {
@@ -260,7 +262,8 @@ func (s *State) expect(e *Event, fireAt *time.Time) {
 	s.AddOpen(o)
 }
 
-// settle removes the work that an event ends. Cancelled work with WaitForCancellation stays, without further attempts.
+// settle removes the work that an event ends. Cancelled work with WaitForCancellation stays open, without further
+// attempts.
 func (s *State) settle(e *Event, id int64) {
 	o, ok := s.open[id]
 	if !ok {
@@ -307,7 +310,8 @@ func (s *State) raise(name string) {
 	s.mail[name]++
 }
 
-// trackParked applies an event to parked inputs. The turn that consumes them contains them as its own events.
+// trackParked updates the parked inputs with an event. The turn that consumes parked inputs contains them as separate
+// events.
 func (s *State) trackParked(e *Event) {
 	switch e.Kind {
 	case OrchestrationStarted:

@@ -6,37 +6,37 @@ import (
 	"time"
 )
 
-// Pause is the pause of an instance. The code does not run until the instance is resumed.
+// Pause describes the pause of an instance. The code does not run until the instance is resumed.
 type Pause struct {
 	// By is the requester of the pause, as in Event.RequestedBy, or empty. Message is the reason.
 	By      string `json:"by,omitempty"`
 	Message string `json:"message,omitempty"`
-	// At is the start of the pause.
+	// At is the time at which the pause started.
 	At time.Time `json:"at"`
 }
 
 const (
-	// PauseIDPrefix is the prefix of the IDs of pause and resume requests. The next execution receives these IDs among
-	// those of external events, and recognizes them by the prefix.
+	// PauseIDPrefix is the prefix of the IDs of pause and resume requests. The next execution receives these IDs in the
+	// list of external event IDs, and recognizes them by the prefix.
 	PauseIDPrefix = "perdure:pause:"
 
-	// mostPauseIDs is the maximum number of these IDs in a Summary.
+	// mostPauseIDs is the maximum number of IDs of pause and resume requests in a Summary.
 	mostPauseIDs = 64
 )
 
-// AppliesPause reports whether a pause or resume request changes anything: it is new, and the execution does not
-// already have that state.
+// AppliesPause reports whether a pause or resume request has an effect. The request must be new, and must change the
+// state of the execution.
 func (s *Summary) AppliesPause(order *Event) bool {
 	pauses := order.Kind == ExecutionSuspended
 	return pauses == (s.Paused == nil) && (order.EventID == "" || !slices.Contains(s.PauseIDs, order.EventID))
 }
 
-// NeedsFirstTurn reports whether the execution was resumed or restarted and has had no turn since. It then needs a turn
-// even if no message arrives.
+// NeedsFirstTurn reports whether the execution was resumed or restarted and no turn has run since then. A turn is then
+// needed even if no message arrives.
 func (s *Summary) NeedsFirstTurn() bool { return s.Last == ExecutionResumed || s.RestartPending() }
 
-// RestartPending reports whether the execution was restarted from another one and has had no turn of its own. The work
-// that it copied has not been sent.
+// RestartPending reports whether the execution was restarted from another execution and no turn has run since then. The
+// copied work has not been sent.
 func (s *Summary) RestartPending() bool { return s.Last == ExecutionRestarted }
 
 // pause applies a pause or resume request.
@@ -65,7 +65,8 @@ func (s *Summary) notePause(id string) {
 	s.PauseIDs = ids[max(0, len(ids)-mostPauseIDs):]
 }
 
-// restart lets the execution continue, even if the execution whose history it copied was paused or blocked.
+// restart applies an ExecutionRestarted event. The execution continues even if the original execution was paused or
+// blocked.
 func (s *Summary) restart(e *Event) {
 	s.Parked += len(e.Inputs)
 	s.Paused = nil

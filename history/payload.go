@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Payload is a value of your code: a JSON document, stored inline, or a Reference to its location. A nil Payload is no
-// value.
+// Payload is a value of your code. It is an inline JSON document or a Reference to the location of the value. A nil
+// Payload has no value.
 type Payload []byte
 
 // Reference is the location of a payload that is not stored inline.
@@ -18,7 +18,7 @@ type Reference struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// escaped wraps an inline document that would otherwise be decoded as a reference or as an escape.
+// escaped wraps an inline document that would otherwise be decoded as a Reference or as an escaped document.
 type escaped struct {
 	Inline json.RawMessage `json:"inline"`
 }
@@ -30,7 +30,7 @@ func NewInlinePayload(doc json.RawMessage) Payload {
 	}
 	b, err := json.Marshal(escaped{doc})
 	if err != nil {
-		return Payload(doc) // not JSON: encoding the event returns the error
+		return Payload(doc) // doc is not JSON; the error occurs when the event is encoded
 	}
 	return Payload(b)
 }
@@ -64,8 +64,8 @@ func (p Payload) Reference() (r Reference, ok bool) {
 	return r, true
 }
 
-// ambiguous reports whether the document must be decoded to find out whether it is a reference or an escape. It is a
-// cheap check of the first key of an object.
+// ambiguous reports whether the document may be a Reference or an escaped document, so that it must be decoded. It only
+// compares the first key of an object.
 func ambiguous(doc []byte) bool {
 	rest := afterSpace(doc)
 	if len(rest) == 0 || rest[0] != '{' {
@@ -80,8 +80,8 @@ func ambiguous(doc []byte) bool {
 	return false
 }
 
-// afterSpace returns a document without leading white space. Replay calls it for every outcome. bytes.TrimLeft, which
-// first builds a set of its characters, made replay 3 % slower.
+// afterSpace returns a document without leading white space. Replays call it for every outcome. bytes.TrimLeft made
+// replays 3% slower, because it first builds a set of characters.
 func afterSpace(doc []byte) []byte {
 	for i, b := range doc {
 		if b != ' ' && b != '\t' && b != '\r' && b != '\n' {

@@ -19,7 +19,7 @@ const (
 )
 
 // EventPayload is a payload of an event and its role. Name is the name of the activity, orchestration, external event
-// or update, if the event has it.
+// or update, or empty if the event does not have it.
 type EventPayload struct {
 	Payload *Payload
 	Kind    PayloadKind

@@ -14,18 +14,18 @@ type ExecutionRef struct{ InstanceID, ExecutionID string }
 const (
 	// MaxInstanceIDBytes is the maximum size of an instance ID.
 	MaxInstanceIDBytes = 1024
-	// RetrySuffixBytes is the maximum size of the suffix "~<attempt>" of an instance ID.
+	// RetrySuffixBytes is the maximum size in bytes of the suffix "~<attempt>" of an instance ID.
 	RetrySuffixBytes = 16
 )
 
-// ChildID returns the instance ID of a sub-orchestration that was started without one, from the ID of the event that
-// schedules it. The result is unique. Running instances compare it, so it never changes.
+// ChildID returns the instance ID of a sub-orchestration that was started without an ID. eventID is the ID of the event
+// that schedules it. The result is unique. The format never changes, because replays of running instances compare it.
 func (o ExecutionRef) ChildID(eventID int64) string {
 	own := fmt.Sprintf("%s:%d", o.ExecutionID, eventID)
 	if id := o.InstanceID + ":" + own; len(id) <= MaxInstanceIDBytes-RetrySuffixBytes {
 		return id
 	}
-	return own // each level of children makes ids longer
+	return own // the full ID grows with each level of children
 }
 
 // StartID returns the ID of the start that an event of the execution requests.
@@ -33,12 +33,13 @@ func (o ExecutionRef) StartID(eventID int64) string {
 	return fmt.Sprintf("%s:%d", o.ExecutionID, eventID)
 }
 
-// Restart creates the history of a new execution from the events of another one, up to an event that CheckRestartPoint
-// accepts. The new execution continues from there. It sends the work again that was scheduled and had not ended.
+// Restart creates the history of a new execution from the events of another execution, up to an event that
+// CheckRestartPoint accepts. The new execution continues after this event. It again sends the work that was scheduled
+// and had not ended.
 type Restart struct {
 	From, To ExecutionRef
-	// StartID is the start ID of the new instance and Tags are its tags. RequestedBy is the requester of the restart,
-	// and At the time of the request.
+	// StartID is the start ID of the new instance, and Tags are its tags. RequestedBy is the requester of the restart,
+	// and At is the time of the request.
 	StartID     string
 	Tags        map[string]string
 	RequestedBy string
@@ -46,10 +47,10 @@ type Restart struct {
 	TraceParent TraceParent
 }
 
-// History returns the history of the new execution: the events of past, followed by an ExecutionRestarted. It does not
-// modify past. References to documents of other executions do not change.
+// History returns the history of the new execution, which consists of the events of past and an ExecutionRestarted
+// event. It does not modify past. References to documents of other executions do not change.
 //
-// If past ends with an input event, History parks that event in the ExecutionRestarted, so that the first turn
+// If past ends with an input event, History parks that event in the ExecutionRestarted event, so that the first turn
 // processes it with the current code.
 func (t *Restart) History(past []Event) []Event {
 	restarted := Event{
@@ -65,7 +66,7 @@ func (t *Restart) History(past []Event) []Event {
 	if last := past[len(past)-1]; last.parks() {
 		taken = taken[:len(taken)-1]
 		restarted.ID = last.ID
-		last.ID = 0 // the turn that consumes it sets its ID
+		last.ID = 0 // the turn that consumes the input sets the ID
 		restarted.Inputs = []Event{last}
 	}
 	taken = append(taken, restarted)
@@ -77,7 +78,8 @@ func (t *Restart) History(past []Event) []Event {
 	return taken
 }
 
-// setIdentity sets the identity of the execution in its first event, and the identity that its code sees.
+// setIdentity sets the identity of the new execution in its first event. The code still sees the instance and execution
+// IDs of the original execution, which stay in this event.
 func (t *Restart) setIdentity(started *Event) {
 	if started.ExecutionID == "" {
 		started.InstanceID, started.ExecutionID = t.From.InstanceID, t.From.ExecutionID
@@ -86,8 +88,8 @@ func (t *Restart) setIdentity(started *Event) {
 	started.Tags, started.RequestedBy, started.TraceParent = t.Tags, t.RequestedBy, t.TraceParent
 }
 
-// rescheduleOpen schedules the open work for the new execution: an activity has new timeouts, and a child is another
-// instance unless the code chose its ID.
+// rescheduleOpen schedules the open work for the new execution. Activities get new timeouts, and children get new
+// instance IDs unless the code chose the ID.
 func (t *Restart) rescheduleOpen(taken []Event) {
 	others := t.assignOpen(taken)
 	if len(others) == 0 {
@@ -101,8 +103,8 @@ func (t *Restart) rescheduleOpen(taken []Event) {
 	}
 }
 
-// assignOpen assigns the schedules of open work to the new execution. It returns the new IDs of children by their old
-// IDs.
+// assignOpen changes the schedule events of open work for the new execution. It returns the new IDs of children by
+// their old IDs.
 func (t *Restart) assignOpen(taken []Event) (others map[string]string) {
 	state := NewState(TrackOpen, taken...)
 	completed := completedChildren(taken)
@@ -111,7 +113,7 @@ func (t *Restart) assignOpen(taken []Event) (others map[string]string) {
 	for i := range taken {
 		e := &taken[i]
 		o, open := state.Open(e.ID)
-		open = open && !o.OutcomeParked // a parked outcome counts as an outcome
+		open = open && !o.OutcomeParked // work with a parked outcome has ended
 		switch {
 		case e.Kind == ActivityScheduled && open && e.ScheduleToCloseMs > 0:
 			e.ScheduleToCloseMs += t.At.Sub(e.Time).Milliseconds()
@@ -128,7 +130,7 @@ func (t *Restart) assignOpen(taken []Event) (others map[string]string) {
 	return others
 }
 
-// completedChildren returns the children that have completed, by the event that scheduled the last attempt.
+// completedChildren returns the IDs of the events that scheduled the last attempt of completed children.
 func completedChildren(events []Event) map[int64]bool {
 	completed := map[int64]bool{}
 	note := func(e *Event) {
@@ -145,7 +147,8 @@ func completedChildren(events []Event) map[int64]bool {
 	return completed
 }
 
-// splitAttempt splits the ID of a child into that of its first attempt and the "~<attempt>" of a later one.
+// splitAttempt splits the ID of a child into the ID of its first attempt and the suffix "~<attempt>" of a later
+// attempt.
 func splitAttempt(instanceID string) (first, attempt string) {
 	if i := strings.LastIndexByte(instanceID, '~'); i >= 0 && strings.Trim(instanceID[i+1:], "0123456789") == "" {
 		return instanceID[:i], instanceID[i:]
@@ -153,8 +156,8 @@ func splitAttempt(instanceID string) (first, attempt string) {
 	return instanceID, ""
 }
 
-// derived reports whether the execution derived a child's ID (ChildID). It also returns the ID of the first attempt and
-// that attempt's event.
+// derived reports whether the execution derived a child's ID (ChildID). It also returns the ID of the first attempt,
+// and the ID of the event that scheduled the first attempt.
 func (o ExecutionRef) derived(instanceID string) (first string, eventID int64, is bool) {
 	first, _ = splitAttempt(instanceID)
 	eventID, err := strconv.ParseInt(first[strings.LastIndexByte(first, ':')+1:], 10, 64)
@@ -167,8 +170,8 @@ func (o ExecutionRef) IsDerivedChild(instanceID string) bool {
 	return is
 }
 
-// moveReferences makes references to documents of the past execution refer to the copies in the first segment of the
-// new one.
+// moveReferences changes references to documents of the original execution, so that they refer to the copies in the
+// first segment of the new execution.
 func (t *Restart) moveReferences(e *Event) {
 	copied := false
 	e.EachExternalData(func(field string, index int, data *Payload) {
@@ -180,7 +183,7 @@ func (t *Restart) moveReferences(e *Event) {
 		if err != nil || at.ExecutionID != t.From.ExecutionID {
 			return
 		}
-		if !copied { // the lists belong to the past events
+		if !copied { // the original events share the lists
 			e.CarriedEvents, e.Inputs = slices.Clone(e.CarriedEvents), slices.Clone(e.Inputs)
 			copied = true
 		}

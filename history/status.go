@@ -7,7 +7,8 @@ type RuntimeStatus string
 const (
 	// StatusPending means that the instance was started and no turn has run.
 	StatusPending RuntimeStatus = "Pending"
-	// StatusRunning means that at least one turn has run. The instance usually waits for something.
+	// StatusRunning means that at least one turn has run. The instance usually waits for an activity, a timer or an
+	// event.
 	StatusRunning RuntimeStatus = "Running"
 	// StatusCompleted means that the instance ended with an output.
 	StatusCompleted RuntimeStatus = "Completed"
@@ -19,10 +20,10 @@ const (
 	StatusCancelling RuntimeStatus = "Cancelling"
 	// StatusCancelled means that the instance ended because of a cancellation.
 	StatusCancelled RuntimeStatus = "Cancelled"
-	// StatusBlocked means that no deployed build can process the history of the instance. Its inputs are parked. It
-	// continues when a build is deployed that can.
+	// StatusBlocked means that no deployed build can process the history of the instance. Its inputs are parked. The
+	// instance continues when a suitable build is deployed.
 	StatusBlocked RuntimeStatus = "Blocked"
-	// StatusPaused means that the instance was paused. Its code does not run and its inputs are parked until it is
+	// StatusPaused means that the instance was paused. Its code does not run, and its inputs are parked, until it is
 	// resumed.
 	StatusPaused RuntimeStatus = "Paused"
 	// StatusDeleting means that the instance has ended and is being deleted. Parts of its history may be missing. Its

@@ -2,11 +2,10 @@ package history
 
 import "maps"
 
-// Summary is a summary of an execution's history. It is a value: applying events to the original does not change a
-// copy.
+// Summary is a summary of an execution's history. A copy of a Summary is independent of the original.
 type Summary struct {
-	// Name is the name of the orchestration. Version is the version that the first turn selected, and before it the
-	// requested version.
+	// Name is the name of the orchestration. Version is the version that the first turn selected, or the requested
+	// version before the first turn.
 	Name, Version string
 	// StartID is the ID of the instance's start.
 	StartID string
@@ -19,7 +18,7 @@ type Summary struct {
 	Last   Kind
 	// Cancelling is true if a cancellation of the instance was requested.
 	Cancelling bool
-	// CustomStatus is the current custom status, or nil, and CustomStatusID the ID of the event that set it.
+	// CustomStatus is the current custom status, or nil. CustomStatusID is the ID of the event that set it.
 	CustomStatus   Payload
 	CustomStatusID int64
 	// Parked is the number of parked inputs that no turn has consumed.
@@ -27,26 +26,26 @@ type Summary struct {
 	// InlineOutcomes is the number of outcomes of inline activities that no turn has consumed. If it is not 0, a turn
 	// is due.
 	InlineOutcomes int
-	// PartialInputs is true if the last turn consumed only some of the waiting inputs, because all of them exceed one
-	// commit. Another turn is then due.
+	// PartialInputs is true if the last turn consumed only some of the waiting inputs, because all inputs together
+	// exceed one commit. Another turn is then due.
 	PartialInputs bool
 	// Blocked are the reports of builds that cannot process the history.
 	Blocked Blocked
 	// Paused is the current pause, or nil. An execution can be blocked and paused.
 	Paused *Pause
-	// PauseIDs are the IDs of the latest pause and resume requests, oldest first. They detect duplicates.
+	// PauseIDs are the IDs of the latest pause and resume requests, oldest first. They are used to detect duplicates.
 	PauseIDs []string
 }
 
 // Blocked contains the reports of builds whose code cannot process the history of an execution. The reports are newer
 // than the last turn.
 type Blocked struct {
-	// Active is true if the execution is blocked. LastBuild is the build that reported last, and Diagnosis its
+	// Active is true if the execution is blocked. LastBuild is the last build that reported, and Diagnosis is its
 	// diagnosis.
 	Active    bool
 	LastBuild string
 	Diagnosis *Failure
-	// Diagnoses has the diagnosis of each build that has reported.
+	// Diagnoses maps each build that has reported to its diagnosis.
 	Diagnoses map[string]*Failure
 }
 
@@ -72,13 +71,13 @@ func (s *Summary) After(events ...Event) Summary {
 // Ended reports whether the execution has ended.
 func (s *Summary) Ended() bool { return s.Last.Terminal() }
 
-// Status returns the status of the instance. The execution must be the instance's current one.
+// Status returns the status of the instance. The execution must be the current execution of the instance.
 func (s *Summary) Status() RuntimeStatus {
 	if status, ends := StatusAfter(s.Last); ends {
 		return status
 	}
 	switch {
-	case s.Last == ExecutionRestarted: // it has had no turn of its own
+	case s.Last == ExecutionRestarted: // no turn has run since the restart
 		return StatusPending
 	case s.Paused != nil:
 		return StatusPaused
@@ -93,8 +92,8 @@ func (s *Summary) Status() RuntimeStatus {
 	}
 }
 
-// StatusChanged reports whether the status of the instance differs from before, or its custom status was set since. A
-// blocked instance differs if the build or the diagnosis differs.
+// StatusChanged reports whether the status of the instance differs from before, or its custom status was set after
+// before. For a blocked instance, it also compares the build and the diagnosis.
 func (s *Summary) StatusChanged(before *Summary) bool {
 	if s.CustomStatusID != before.CustomStatusID || s.Status() != before.Status() {
 		return true
@@ -142,17 +141,16 @@ func (s *Summary) apply(e *Event) {
 	}
 }
 
-// UnconsumedInputs returns the number of inputs in the history that no turn has consumed: arrived outcomes and parked
-// inputs.
+// UnconsumedInputs returns the number of arrived outcomes and parked inputs in the history that no turn has consumed.
 func (s *Summary) UnconsumedInputs() int { return s.InlineOutcomes + s.Parked }
 
-// IsDue reports whether a turn is due even if no message arrives: it consumes waiting inputs, or is the first turn
-// after a pause. No turn is due while the execution is paused or blocked.
+// IsDue reports whether a turn is due even if no message arrives. Such a turn consumes waiting inputs or is the first
+// turn after a pause. No turn is due while the execution is paused or blocked.
 func (s *Summary) IsDue() bool {
 	return s.PartialInputs || s.NeedsFirstTurn() || s.InlineOutcomes > 0 && s.Paused == nil && !s.Blocked.Active
 }
 
-// beginTurn consumes the waiting inputs, or a part of them.
+// beginTurn applies a TurnStarted event, which consumes all or some of the waiting inputs.
 func (s *Summary) beginTurn(e *Event) {
 	if !s.FirstTurnRun {
 		s.FirstTurnRun = true
@@ -170,8 +168,8 @@ func (s *Summary) beginTurn(e *Event) {
 	s.PartialInputs = s.UnconsumedInputs() > 0
 }
 
-// park adds waiting inputs, and the diagnosis of the build that could not process them if there is one. It does not
-// change the builds of copies of the Summary.
+// park applies an InputsParked event. It adds waiting inputs and, unless the execution is paused, the diagnosis of the
+// build that could not process them. It does not change copies of the Summary.
 func (s *Summary) park(e *Event) {
 	s.Parked += len(e.Inputs)
 	s.PartialInputs = false

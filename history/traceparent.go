@@ -5,7 +5,8 @@ import "encoding/json"
 // TraceParent is a W3C trace context of version 00, or empty. Invalid values become empty.
 type TraceParent string
 
-// The parts of a traceparent, separated by hyphens: version, trace ID, parent ID and flags.
+// The positions of the parts of a traceparent. The parts are the version, the trace ID, the parent ID and the flags,
+// separated by hyphens.
 const (
 	traceParentBytes = 55
 	traceIDAt        = 3

@@ -6,7 +6,7 @@ import (
 	"iter"
 )
 
-// Range is a range of event IDs, both ends inclusive. In JSON it is the pair [first,last].
+// Range is a range of event IDs from First to Last, inclusive. In JSON it is the pair [first,last].
 type Range struct{ First, Last int64 }
 
 // AppendID appends an ID to rs. It extends the last range if the ID follows it.
@@ -37,15 +37,15 @@ func (r *Range) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Failure is an error as it is stored in histories, sent between functions and returned to clients.
+// Failure is an error in the form that histories store, messages carry and clients receive.
 type Failure struct {
-	// Type is the type name of the error: one of the Type constants, or a type of your code.
-	// RetryPolicy.NonRetryableErrorTypes uses it.
+	// Type is the type name of the error. It is one of the Type constants or a type of your code.
+	// RetryPolicy.NonRetryableErrorTypes compares it.
 	Type    string `json:"type"`
 	Message string `json:"message"`
 	Reason  string `json:"reason,omitempty"`
-	// CancelOutcome is the outcome of cancelled work whose end was awaited: one of the Outcome constants. Otherwise it
-	// is empty.
+	// CancelOutcome is the outcome of cancelled work with WaitForCancellation. It is one of the Outcome constants.
+	// Otherwise it is empty.
 	CancelOutcome string   `json:"ended,omitempty"`
 	NonRetryable  bool     `json:"nonRetryable,omitempty"`
 	Cause         *Failure `json:"cause,omitempty"`
@@ -53,11 +53,11 @@ type Failure struct {
 	// RetryPolicy.NonRetryableErrorTypes. It has at most MaxJoined entries.
 	Joined []string `json:"joined,omitempty"`
 	// Details are the details of perdure.WithErrorDetails, as JSON of at most MaxFailureDetailsBytes before encoding.
-	// If they are missing, DetailsOmitted is the reason.
+	// If the error had details that were dropped, DetailsOmitted is the reason.
 	Details        Payload `json:"details,omitempty"`
 	DetailsOmitted string  `json:"detailsOmitted,omitempty"`
-	// Expected, Got and EventID describe a nondeterminism: the decision in the history, the decision of the code, and
-	// the event.
+	// Expected, Got and EventID describe a nondeterminism. They are the decision in the history, the decision of the
+	// code, and the event.
 	Expected string `json:"expected,omitempty"`
 	Got      string `json:"got,omitempty"`
 	EventID  int64  `json:"eventId,omitempty"`
@@ -100,7 +100,7 @@ type Parent struct {
 	EventID     int64  `json:"eventId"`
 }
 
-// CarriedEvent is an external event that no execution has consumed, passed on by a continue-as-new.
+// CarriedEvent is an unconsumed external event that a continue-as-new passes to the next execution.
 type CarriedEvent struct {
 	Name    string  `json:"name"`
 	EventID string  `json:"eventId"`

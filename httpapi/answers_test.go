@@ -270,14 +270,14 @@ func wantSeen(t *testing.T, answers, codes map[string]bool) {
 		for _, op := range path {
 			for _, key := range slices.Sorted(maps.Keys(op.Responses)) {
 				if !answers[op.OperationID+" "+key] {
-					t.Errorf("%s is described to answer %s, and never does here", op.OperationID, key)
+					t.Errorf("%s: the described status %s does not occur", op.OperationID, key)
 				}
 			}
 		}
 	}
 	for _, code := range openAPI().Components.Schemas["Problem"].Properties["code"].Enum {
 		if !codes[code.(string)] {
-			t.Errorf("the code %s is described, and never seen here", code)
+			t.Errorf("the described code %s does not occur", code)
 		}
 	}
 }
@@ -295,7 +295,7 @@ func TestStart_everyDescribedField_isAccepted(t *testing.T) {
 	}
 	for field := range openAPI().Components.Schemas["Start"].Properties {
 		if _, ok := v.(map[string]any)[field]; !ok {
-			t.Errorf("%s is described, and not tried here", field)
+			t.Errorf("the described operation %s is not tested", field)
 		}
 	}
 	setup(t).call(t, http.MethodPost, hello, body).want(http.StatusAccepted)
@@ -307,7 +307,7 @@ func TestValidate_responseOutsideSchema_isReported(t *testing.T) {
 		`{"items":[{"executionId":"x","number":1,"startedAt":"2026-07-01T03:00:00Z"}]}`:                        ".instanceId is missing",
 		`{"instanceId":"i","items":[{"executionId":"x","number":0,"startedAt":"2026-07-01T03:00:00Z"}]}`:       ".items[0].number is 0",
 		`{"instanceId":"i","items":[{"executionId":"x","number":1.5,"startedAt":"2026-07-01T03:00:00Z"}]}`:     ".items[0].number is of type number",
-		`{"instanceId":"i","items":[{"executionId":"x","number":1,"startedAt":"today"}]}`:                      ".items[0].startedAt is no time",
+		`{"instanceId":"i","items":[{"executionId":"x","number":1,"startedAt":"today"}]}`:                      ".items[0].startedAt is not a time",
 		`{"instanceId":"i","items":[{"executionId":"x","number":1,"startedAt":"2026-07-01T03:00:00Z","a":1}]}`: ".items[0].a is not described",
 		`{"instanceId":"i","items":null}`:                 ".items is of type null",
 		`{"instanceId":"i","items":[],"nextCursor":true}`: ".nextCursor is of type boolean",

@@ -60,7 +60,7 @@ func TestGetHistory_largeHistory_isPagedWithinLambdaLimit(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	const events = 45
-	for range events { // 9 MB, 18 MB in Lambda's JSON
+	for range events { // 9 MB, or 18 MB in Lambda's JSON
 		h.Append("one", history.Event{
 			Kind: history.ActivityCompleted, Time: began, SourceEventID: 2,
 			Result: history.NewInlinePayload(quotes(200 << 10)),
@@ -70,7 +70,7 @@ func TestGetHistory_largeHistory_isPagedWithinLambdaLimit(t *testing.T) {
 	for more := true; more; pages++ {
 		a := h.call(t, http.MethodGet, fmt.Sprintf("%s/history?after=%d", inUse, after), "").want(http.StatusOK)
 		if n := inLambda(t, a.Body.Bytes()); n > lambdaLimit {
-			t.Fatalf("page %d takes %d bytes", pages, n)
+			t.Fatalf("page %d has %d bytes", pages, n)
 		}
 		var page struct {
 			Items []json.RawMessage `json:"items"`
@@ -108,7 +108,7 @@ func TestGetHistory_eventOverLambdaLimit_isAProblemWithTheFix(t *testing.T) {
 	a := h.call(t, http.MethodGet, inUse+"/history?after=2", "")
 	a.wantProblem(http.StatusUnprocessableEntity, "answer_too_large", "after")
 	if got := a.Body.String(); !strings.Contains(got, "use perdure history") || !strings.Contains(got, `after=3"`) {
-		t.Errorf("it does not say how: %s", got)
+		t.Errorf("the detail has no alternative: %s", got)
 	}
 	if got := h.call(t, http.MethodGet, inUse+"/history?after=3",
 		"").want(http.StatusOK).Body.String(); !strings.Contains(got, "CustomStatusSet") {
@@ -122,7 +122,7 @@ func TestGetHistory_eventOverLambdaLimit_isAProblemWithTheFix(t *testing.T) {
 	if n := inLambda(t,
 		h.call(t, http.MethodGet, inUse+"/history?after=4", "").want(http.StatusOK).Body.Bytes()); n > lambdaLimit ||
 		n < lambdaLimit-128<<10 {
-		t.Errorf("it takes %d bytes", n)
+		t.Errorf("the response has %d bytes", n)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestListCancellations_largeList_isPagedWithinLambdaLimit(t *testing.T) {
 	for more := true; more; more = cursor != "" {
 		a := h.call(t, http.MethodGet, inUse+"/cancellations?limit=1000&cursor="+cursor, "").want(http.StatusOK)
 		if n := inLambda(t, a.Body.Bytes()); n > lambdaLimit {
-			t.Fatalf("a page takes %d bytes", n)
+			t.Fatalf("a page has %d bytes", n)
 		}
 		var page httpapi.CancellationPage
 		if err := json.Unmarshal(a.Body.Bytes(), &page); err != nil {
@@ -206,7 +206,7 @@ func TestListJobs_largeJobs_fitLambdaLimit(t *testing.T) {
 	}
 }
 
-// A problem shortens a long value of the request, and never cuts within a character.
+// A problem shortens a long value of the request at a character boundary.
 func TestProblem_longUnknownName_isShortened(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -280,7 +280,7 @@ func TestPath_idThatGatewaysMisread_isRejectedWithItsEncoding(t *testing.T) {
 			}
 			a.wantProblem(http.StatusBadRequest, "invalid_request", r.field)
 			if !strings.Contains(a.Body.String(), form) {
-				t.Errorf("%s %s%s%s does not tell %s: %s", r.method, r.before, encoded, r.behind, form, a.Body)
+				t.Errorf("%s %s%s%s: the detail lacks %s: %s", r.method, r.before, encoded, r.behind, form, a.Body)
 			}
 			if sent := h.Sent(); len(sent) > 0 {
 				t.Errorf("sent %v", sent)
@@ -290,7 +290,7 @@ func TestPath_idThatGatewaysMisread_isRejectedWithItsEncoding(t *testing.T) {
 	setup(t).call(t, get, "/v1/instances/a%20b", "").wantProblem(http.StatusNotFound, "instance_not_found",
 		"instanceId")
 	if a := setup(t).call(t, get, "/v1/instances/a/b", ""); !strings.Contains(a.Body.String(), "base64url") {
-		t.Errorf("an id with a plain slash is not told how to travel: %s", a.Body)
+		t.Errorf("the detail lacks the encoded form of an ID with a slash: %s", a.Body)
 	}
 }
 

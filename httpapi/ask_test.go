@@ -57,7 +57,7 @@ var queryCodes = map[client.QueryCode]struct {
 
 const aQuery = "/v1/instances/one/query"
 
-// noAnswers makes all queries of a hub fail with a code.
+// noAnswers makes all queries of a hub fail with the given code.
 func noAnswers(h *hub, code client.QueryCode) {
 	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
 		return nil, &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: code, Message: "why it is so"}

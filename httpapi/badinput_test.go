@@ -53,8 +53,8 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 		"empty id in a path":   {get, "/v1/instances/~", "", nil, bad("instanceId")},
 		"no id in a path":      {get, "/v1/instances//history", "", nil, slashed},
 		"id with / unescaped":  {get, "/v1/instances/a/b", "", nil, slashed},
-		"id with / of nobody":  {get, "/v1/instances/" + inPath("a/b"), "", nil, nobody},
-		"id with # of nobody":  {get, "/v1/instances/" + inPath("#"), "", nil, nobody},
+		"unknown id with /":    {get, "/v1/instances/" + inPath("a/b"), "", nil, nobody},
+		"unknown id with #":    {get, "/v1/instances/" + inPath("#"), "", nil, nobody},
 		"long id in a path":    {get, "/v1/instances/" + inPath(x(1025)), "", nil, bad("instanceId")},
 		"id not UTF-8 in a path": {
 			get, "/v1/instances/" + inPath("\xff") + "/executions", "", nil, bad("instanceId"),
@@ -107,8 +107,8 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 		"two keys": {
 			post, hello, `{}`, []string{"Idempotency-Key", secret, "Idempotency-Key", "b"}, bad("Idempotency-Key"),
 		},
-		"two keys as one": {post, hello, `{}`, []string{"Idempotency-Key", secret + ",b"}, bad("Idempotency-Key")},
-		"key not UTF-8":   {post, hello, `{}`, []string{"Idempotency-Key", secret + "\xff"}, bad("Idempotency-Key")},
+		"joined keys":   {post, hello, `{}`, []string{"Idempotency-Key", secret + ",b"}, bad("Idempotency-Key")},
+		"key not UTF-8": {post, hello, `{}`, []string{"Idempotency-Key", secret + "\xff"}, bad("Idempotency-Key")},
 
 		"negative delay":             {post, hello, `{"delay":"-1ns"}`, nil, bad("delay")},
 		"delay of ten years and 1ns": {post, hello, `{"delay":"87672h0m0.000000001s"}`, nil, bad("delay")},
@@ -125,7 +125,7 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 		"start in Latin-1": {
 			post, hello, secretBody, []string{"Content-Type", "application/json; charset=latin1"}, notJSON,
 		},
-		"start of no such type": {post, hello, secretBody, []string{"Content-Type", secret}, notJSON},
+		"start with an unknown type": {post, hello, secretBody, []string{"Content-Type", secret}, notJSON},
 		"event of XML": {
 			post, inUse + "/events/e", `<a/>`, []string{"Content-Type", "application/xml"}, notJSON,
 		},
@@ -146,7 +146,7 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 		"event id too long": {
 			post, inUse + "/events/e", "1", []string{"Idempotency-Key", secret + x(251)}, bad("Idempotency-Key"),
 		},
-		"two event ids as one": {
+		"two event ids in one header": {
 			post, inUse + "/events/e", "1", []string{"Idempotency-Key", secret + ", b"}, bad("Idempotency-Key"),
 		},
 		"event id empty": {
@@ -158,7 +158,7 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 		"event id with a tab": {
 			post, inUse + "/events/e", "1", []string{"Idempotency-Key", secret + "\tx"}, bad("Idempotency-Key"),
 		},
-		"event for nobody": {post, "/v1/instances/nobody/events/e", "1", nil, nobody},
+		"event for unknown id": {post, "/v1/instances/nobody/events/e", "1", nil, nobody},
 		"message too long": {
 			post, inUse + "/terminate", `{"message":"` + secret + x(1019) + `"}`, nil, bad("message"),
 		},
@@ -186,24 +186,24 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 		"activity by name": {
 			post, inUse + "/activities/" + secret + "/cancel", "", nil, bad("activityId"),
 		},
-		"activity of a bad instance": {post, "/v1/instances/~/activities/2/cancel", "", nil, bad("instanceId")},
-		"activity of nobody":         {post, "/v1/instances/nobody/activities/2/cancel", "", nil, nobody},
-		"activity cancel, bad body":  {post, busy + "/cancel", `[]`, nil, bad("body")},
+		"activity of a bad instance":      {post, "/v1/instances/~/activities/2/cancel", "", nil, bad("instanceId")},
+		"activity of an unknown instance": {post, "/v1/instances/nobody/activities/2/cancel", "", nil, nobody},
+		"activity cancel, bad body":       {post, busy + "/cancel", `[]`, nil, bad("body")},
 		"activity cancel, long message": {
 			post, busy + "/cancel", `{"message":"` + secret + x(1019) + `"}`, nil, bad("message"),
 		},
-		"activity cancel, another's body": {post, busy + "/cancel", `{"activityId":2}`, nil, bad("activityId")},
+		"activity cancel, body of another call": {post, busy + "/cancel", `{"activityId":2}`, nil, bad("activityId")},
 
-		"page of 1,001":                  {get, "/v1/instances?limit=1001", "", nil, bad("limit")},
-		"page over int64":                {get, "/v1/instances?limit=99999999999999999999", "", nil, bad("limit")},
-		"history page of 1,001":          {get, inUse + "/history?limit=1001", "", nil, bad("limit")},
-		"executions page of 1,001":       {get, inUse + "/executions?limit=1001", "", nil, bad("limit")},
-		"executions page of 0":           {get, inUse + "/executions?limit=0", "", nil, bad("limit")},
-		"cursor of nowhere":              {get, "/v1/instances?cursor=" + secret, "", nil, bad("cursor")},
-		"executions cursor of nowhere":   {get, inUse + "/executions?cursor=" + secret, "", nil, bad("cursor")},
-		"executions cursor of another's": {get, inUse + "/executions?cursor=x3", "", nil, bad("cursor")},
-		"huge execution id":              {get, inUse + "/history?execution=" + x(65), "", nil, bad("execution")},
-		"execution id with NUL":          {get, inUse + "/history?execution=%00", "", nil, bad("execution")},
+		"page of 1,001":                {get, "/v1/instances?limit=1001", "", nil, bad("limit")},
+		"page over int64":              {get, "/v1/instances?limit=99999999999999999999", "", nil, bad("limit")},
+		"history page of 1,001":        {get, inUse + "/history?limit=1001", "", nil, bad("limit")},
+		"executions page of 1,001":     {get, inUse + "/executions?limit=1001", "", nil, bad("limit")},
+		"executions page of 0":         {get, inUse + "/executions?limit=0", "", nil, bad("limit")},
+		"cursor of no list":            {get, "/v1/instances?cursor=" + secret, "", nil, bad("cursor")},
+		"executions cursor of no list": {get, inUse + "/executions?cursor=" + secret, "", nil, bad("cursor")},
+		"cursor of another instance":   {get, inUse + "/executions?cursor=x3", "", nil, bad("cursor")},
+		"huge execution id":            {get, inUse + "/history?execution=" + x(65), "", nil, bad("execution")},
+		"execution id with NUL":        {get, inUse + "/history?execution=%00", "", nil, bad("execution")},
 		"execution of another": {
 			get, inUse + "/history?execution=x3", "", nil,
 			want{http.StatusNotFound, "execution_not_found", "execution"},
@@ -214,7 +214,7 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 		"cancellations page of 0":     {get, inUse + "/cancellations?limit=0", "", nil, bad("limit")},
 		"cancellations cursor -1":     {get, inUse + "/cancellations?cursor=-1", "", nil, bad("cursor")},
 		"cancellations cursor, words": {get, inUse + "/cancellations?cursor=" + secret, "", nil, bad("cursor")},
-		"cancellations of another's": {
+		"cancellations of another execution": {
 			get, inUse + "/cancellations?execution=x3", "", nil,
 			want{http.StatusNotFound, "execution_not_found", "execution"},
 		},
@@ -240,10 +240,10 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 			if log := h.log.String(); strings.Contains(log, secret) || strings.Count(log, "\n") != 1 {
 				t.Errorf("logged %s", log)
 			}
-			// the parent of the instance "one" has an executionId too
+			// the parent of the instance "one" also has an executionId
 			if list := h.call(t, get, "/v1/instances", "").Body.String(); strings.Count(list, `"executionId":`) != 2+
 				1 || len(h.Sent()) > 0 {
-				t.Errorf("something came of it: %s, sent %v", list, h.Sent())
+				t.Errorf("the request had an effect: %s, sent %v", list, h.Sent())
 			}
 		})
 	}
@@ -265,17 +265,17 @@ func TestRequest_inputAtTheLimits_isAccepted(t *testing.T) {
 		"key":               {hello, `{}`, key(256)},
 		"no delay":          {hello, `{"delay":"0s"}`, nil},
 		"delay of 10 years": {hello, `{"delay":"87672h"}`, nil},
-		"null for what may be": {
+		"null for optional fields": {
 			hello, `{"instanceId":null,"input":null,"version":null,"delay":null,"tags":null}`, nil,
 		},
-		"JSON in UTF-8":       {hello, `{}`, []string{"Content-Type", `application/json; charset="UTF-8"`}},
-		"JSON of a kind":      {hello, `{}`, []string{"Content-Type", "application/vnd.example+json"}},
-		"event data":          {inUse + "/events/e", `"` + x(200<<10-2) + `"`, key(256)},
-		"event name":          {inUse + "/events/" + x(256), `1`, nil},
-		"no data of no type":  {inUse + "/events/e", ``, []string{"Content-Type", "text/plain"}},
-		"message":             {inUse + "/terminate", `{"message":"` + x(1024) + `"}`, nil},
-		"message of a cancel": {cancel, `{"message":"` + x(1024) + `"}`, nil},
-		"message to activity": {busy + "/cancel", `{"message":"` + x(1024) + `"}`, nil},
+		"JSON in UTF-8":               {hello, `{}`, []string{"Content-Type", `application/json; charset="UTF-8"`}},
+		"JSON of a kind":              {hello, `{}`, []string{"Content-Type", "application/vnd.example+json"}},
+		"event data":                  {inUse + "/events/e", `"` + x(200<<10-2) + `"`, key(256)},
+		"event name":                  {inUse + "/events/" + x(256), `1`, nil},
+		"no data without a JSON type": {inUse + "/events/e", ``, []string{"Content-Type", "text/plain"}},
+		"message":                     {inUse + "/terminate", `{"message":"` + x(1024) + `"}`, nil},
+		"message of a cancel":         {cancel, `{"message":"` + x(1024) + `"}`, nil},
+		"message to activity":         {busy + "/cancel", `{"message":"` + x(1024) + `"}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

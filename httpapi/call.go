@@ -50,7 +50,7 @@ func (c *call) message() (message string, err error) {
 	return message, err
 }
 
-// updateOptions returns the options of an update, and its ID, which is empty if the caller gave none.
+// updateOptions returns the options of an update, and its ID, which is empty if the request has no Idempotency-Key.
 func (c *call) updateOptions() (opts []client.UpdateOption, updateID string, err error) {
 	key, given, err := request.IdempotencyKey(c.r)
 	if given {
@@ -67,7 +67,7 @@ func (c *call) accepted(instanceID string) error {
 	return c.reply(http.StatusAccepted, AcceptedResponse{InstanceID: instanceID})
 }
 
-// send sends something with the message of the body to an instance, and responds.
+// send calls do with the instance and the message of the body, and responds with the instance.
 func (c *call) send(instanceID string, do func(ctx context.Context, instanceID, message string) error) error {
 	message, err := c.message()
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *call) send(instanceID string, do func(ctx context.Context, instanceID, 
 	return c.reply(http.StatusAccepted, AcceptedResponse{InstanceID: instanceID, NotPaused: notPaused})
 }
 
-// audit logs an accepted call with its caller. The value is that of the operation's audit action.
+// audit logs an accepted call with its caller. value selects the audit action of the operation.
 func (c *call) audit(subjectID, value string) {
 	name, _ := provider.RequesterOf(c.ctx())
 	by := cmp.Or(history.Requester(name), history.RequestedByClient)

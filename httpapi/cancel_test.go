@@ -109,7 +109,7 @@ func cancelOnAHub(t *testing.T, activity string) {
 			t.Errorf("result %s", a.Body)
 		}
 		if want := map[string]string{"stands-by": "cancelled (requested): enough"}[activity]; told != want {
-			t.Errorf("the activity was told %q, want %q", told, want)
+			t.Errorf("the activity received %q, want %q", told, want)
 		}
 		if a := h.call(t, http.MethodGet, "/v1/instances/one/cancellations",
 			"").want(http.StatusOK); strings.Count(a.Body.String(), `"target":"activity"`) != 1 ||

@@ -10,11 +10,11 @@ import (
 	"github.com/perdure/perdure/httpapi/internal/request"
 )
 
-// AcceptedResponse is the response to a call that sends something to an instance.
+// AcceptedResponse is the response to a call that sends a message to an instance.
 type AcceptedResponse struct {
 	InstanceID string `json:"instanceId"`
-	// NotPaused reports that the status of an instance that is resumed was not Paused. A pause that has not arrived yet
-	// is ended too.
+	// NotPaused reports that the status of a resumed instance was not Paused. The call also ends a pause that has not
+	// arrived yet.
 	NotPaused bool `json:"notPaused,omitempty"`
 }
 
@@ -53,7 +53,7 @@ func (i instances) pause(c *call) error { return sendTo(c, i.client.Pause) }
 
 func (i instances) resume(c *call) error { return sendTo(c, i.client.Resume) }
 
-// sendTo sends something with the message of the body to the path's instance, and responds.
+// sendTo is like send, for the instance in the path.
 func sendTo(c *call, do func(ctx context.Context, instanceID, message string) error) error {
 	id, err := c.instanceID()
 	if err != nil {

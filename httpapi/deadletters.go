@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// searchTime limits the search for dead letters, so that a call can send and delete what it has received before API
+// searchTime limits the search for dead letters. A call must also send and delete the received records before API
 // Gateway ends the call after 30 s.
 const searchTime = 12 * time.Second
 
@@ -62,14 +62,14 @@ func NewDeadLetterWithBody(d *admin.DeadLetter) DeadLetter {
 // short truncates a text from a dead letter, which can have any length.
 func short(text string) string { return history.TruncateMessage(text, provider.MaxInstanceIDBytes) }
 
-// DeadLetterQueues holds the approximate number of dead letters of each queue.
+// DeadLetterQueues is the approximate number of dead letters of each queue.
 type DeadLetterQueues struct {
 	Queues []admin.DeadLetterCount `json:"queues"`
 }
 
-// DeadLetters are some dead letters of a queue, in no order. Complete is false if there are more than the response or
-// the time limit of the call allows. ReadAt is the hub's time of the read. Use it as sentBefore in a redrive or drop to
-// exclude later dead letters.
+// DeadLetters is a list of some dead letters of a queue, in no order. Complete is false if there are more than the
+// response or the time limit of the call allows. ReadAt is the time of the read by the hub's clock. Use ReadAt as
+// sentBefore in a redrive or drop to exclude later dead letters.
 type DeadLetters struct {
 	Items    []DeadLetter `json:"items"`
 	Complete bool         `json:"complete"`

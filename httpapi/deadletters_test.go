@@ -97,7 +97,7 @@ func TestDeadLetters_eachRoute_returnsItsResult(t *testing.T) {
 	}
 }
 
-// A request with a missing, misspelled or additional field affects no dead letters, rather than all.
+// A request with a missing, misspelled or additional field affects no dead letters. It does not select all of them.
 func TestDeadLetters_invalidRequest_changesNothing(t *testing.T) {
 	t.Parallel()
 	h := withLetters(t)

@@ -36,7 +36,7 @@ func TestCallEntity_newOrExistingEntity_returnsResult(t *testing.T) {
 		h.call(t, http.MethodPost, aCall, `{"input":8}`, "Idempotency-Key", "u-1").want(http.StatusOK).wantBody(first)
 		h.call(t, http.MethodPost, aCall, `{"input":9}`, "Idempotency-Key", "u-1").want(http.StatusOK).wantBody(first)
 		if again, err := h.ReadInstance(t.Context(), "@sum@k"); err != nil || again.StartID != in.StartID {
-			t.Errorf("it was made again: %+v, %v", again, err)
+			t.Errorf("the entity was created again: %+v, %v", again, err)
 		}
 		h.call(t, http.MethodPost, aCall, `{"inputs":8}`).wantProblem(http.StatusBadRequest, "invalid_request",
 			"inputs")

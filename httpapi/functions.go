@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// The operations by subject, each type with what its functions need.
+// Receivers of the functions that serve operations, by subject. Each one has the dependencies of its functions.
 type (
 	instances struct {
 		client *client.Client

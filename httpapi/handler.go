@@ -22,9 +22,9 @@ import (
 // Option configures a handler.
 type Option func(*handler)
 
-// WithLogger sets the logger of the handler. The default is slog.Default(). Each request is one line, without IDs,
-// bodies and headers. Calls that change something have another line with the operation, the instance, job or queue, and
-// the caller. Server failures are logged with their error.
+// WithLogger sets the logger of the handler. The default is slog.Default(). The handler logs one line per request,
+// without IDs, bodies and headers. For a call that changes something, it logs another line with the operation, the
+// instance, job or queue, and the caller. It logs server failures with their error.
 func WithLogger(l *slog.Logger) Option { return func(h *handler) { h.log = l } }
 
 // WithClock sets the clock for logged durations and for the readAt of dead letters. The default is time.Now.
@@ -55,11 +55,11 @@ type handler struct {
 	mux    *http.ServeMux
 }
 
-// functions holds the function that serves an operation, by the operation's ID.
+// functions maps the ID of an operation to the function that serves the operation.
 type functions map[string]func(*call) error
 
-// register registers a route for each operation that has one. It panics if an operation has no function, or a function
-// has no operation.
+// register registers a route for each operation with a path. It panics if an operation has no function, or if a
+// function has no operation.
 func (h *handler) register(operations []api.Operation, serve functions) {
 	byPath := map[string]endpoint{}
 	for i := range operations {
@@ -120,7 +120,7 @@ type route struct {
 	serve     func(*call) error
 }
 
-// endpoint holds the routes of one path by method.
+// endpoint maps the methods of a path to routes.
 type endpoint map[string]route
 
 func (e endpoint) route(method string) (route, bool) {

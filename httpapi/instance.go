@@ -48,7 +48,8 @@ func (i instances) read(c *call) (client.Status, error) {
 // shownOutput is the largest output of a response. Its size can double because quotes are escaped twice.
 const shownOutput = response.Limit / 4
 
-// shown returns a status without an output that is too large. The command line and the Go client show it.
+// shown returns a status without its output if the output is too large for a response. The command line and the Go
+// client return such an output.
 func shown(s client.Status) client.Status {
 	if len(s.Output) > shownOutput {
 		s.EncodedOutput, s.Output = &client.EncodedPayload{Bytes: int64(len(s.Output))}, nil

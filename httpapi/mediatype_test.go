@@ -50,7 +50,7 @@ func TestBody_withoutJSONContentType_isUnsupportedMediaType(t *testing.T) {
 		"two types":                     {"application/json", "text/plain"},
 		"Latin-1":                       {"application/json; charset=latin1"},
 	}
-	h := standing(t) // one hub for all: none of the requests changes it
+	h := standing(t) // one hub for all requests, because none of them changes it
 	for _, operation := range operationsWithBody(t) {
 		method, path, _ := strings.Cut(parameters.Replace(operation), " ")
 		for name, values := range types {

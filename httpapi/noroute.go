@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/httpapi/internal/request"
 )
 
-// noRoute returns the error for a path without a route. If the path fits a route except for slashes in an ID, which API
-// Gateway decodes in an HTTP API, the error explains how to send that ID.
+// noRoute returns the error for a path without a route. A path may fit a route except for slashes in an ID, because
+// HTTP APIs of API Gateway decode slashes. The error then has the form in which to send the ID.
 func noRoute(escapedPath string) error {
 	id, found := slashed(escapedPath)
 	if !found {
@@ -30,7 +30,8 @@ var routes = sync.OnceValue(func() (all [][]string) {
 	return all
 })
 
-// slashed returns the ID with slashes of a path, by the route that the rest of the path fits best.
+// slashed returns the ID of a path if the ID contains slashes. It selects the route with the most matching literal
+// segments.
 func slashed(escapedPath string) (id string, found bool) {
 	path := segments(escapedPath)
 	best := 0
@@ -42,7 +43,7 @@ func slashed(escapedPath string) (id string, found bool) {
 	return id, best > 0
 }
 
-// spreads reports whether a path fits a route except for an ID that takes several segments. It returns the ID, and the
+// spreads reports whether a path fits a route except for an ID that spans several segments. It returns the ID and the
 // number of literal segments that match.
 func spreads(route, path []string) (id string, literals int, fits bool) {
 	more := len(path) - len(route)
@@ -62,7 +63,7 @@ func spreads(route, path []string) (id string, literals int, fits bool) {
 	return id, literals, fits
 }
 
-// literalsOf reports whether segments fit those of a route, and how many of them are literals.
+// literalsOf reports whether the segments of a path fit a route, and returns the number of literal segments.
 func literalsOf(route, path []string) (fits bool, n int) {
 	for i, s := range route {
 		switch {

@@ -14,5 +14,6 @@ func openAPI(c *call) error {
 	return nil
 }
 
-// health reports that the handler runs. It calls no other service, because a restart does not fix their outages.
+// health reports that the handler runs. It calls no other service, because a restart does not fix an outage of another
+// service.
 func health(c *call) error { return c.reply(http.StatusOK, map[string]string{"status": "ok"}) }

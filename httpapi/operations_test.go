@@ -17,8 +17,8 @@ import (
 // the table.
 var commonStatuses = []string{"400", "413", "415", "503", "default"}
 
-// TestOpenAPI_operations_areThoseOfTheTable compares the document with the table of operations.
-func TestOpenAPI_operations_areThoseOfTheTable(t *testing.T) {
+// TestOpenAPI_operations_matchTable compares the document with the table of operations.
+func TestOpenAPI_operations_matchTable(t *testing.T) {
 	t.Parallel()
 	described := 0
 	for _, byMethod := range openAPI().Paths {
@@ -116,8 +116,8 @@ func wantResponses(t *testing.T, o *api.Operation, got *apicheck.Operation) {
 	}
 }
 
-// TestProblems_codes_areThoseOfTheTable compares the codes of the table with those of the document.
-func TestProblems_codes_areThoseOfTheTable(t *testing.T) {
+// TestProblems_codes_matchTable compares the codes of the table with those of the document.
+func TestProblems_codes_matchTable(t *testing.T) {
 	t.Parallel()
 	stated := map[string]bool{}
 	add := func(errors map[int][]string) {

@@ -25,14 +25,14 @@ type Instance struct {
 	Cost    *Cost    `json:"cost,omitempty"`
 }
 
-// Pending lists what an instance is waiting for, or the reason why it is unknown.
+// Pending lists the pending tasks of an instance, or the reason why they are unknown.
 type Pending struct {
 	*client.Pending
 
 	ReadError *ReadError `json:"unread,omitempty"`
 }
 
-// ReadError is the reason why something could not be read.
+// ReadError is the reason why a part of a response is unknown.
 type ReadError struct {
 	// Code is the code of a problem.
 	Code      string `json:"code"`
@@ -40,25 +40,24 @@ type ReadError struct {
 	Retryable bool   `json:"retryable"`
 }
 
-// ReadPending reads what the current execution of an instance with status s is waiting for, up to limit items. It
-// returns nil if the instance has ended or no longer exists. If the read fails, it returns both err and a Pending with
-// ReadError set.
+// ReadPending reads up to limit pending tasks of the current execution of an instance with status s. It returns nil if
+// the instance has ended or no longer exists. If the read fails, it returns both err and a Pending with ReadError set.
 func ReadPending(ctx context.Context, c *client.Client, s client.Status, limit int) (answer *Pending, err error) {
 	if s.Status.Terminal() {
-		return nil, nil //nolint:nilnil // there is nothing to wait for
+		return nil, nil //nolint:nilnil // an ended instance has no pending tasks
 	}
 	p, err := c.Pending(ctx, s.InstanceID, s.ExecutionID, limit)
 	switch {
 	case err == nil:
 		return &Pending{Pending: &p}, nil
 	case errors.Is(err, client.ErrNotFound):
-		return nil, nil //nolint:nilnil // it is being deleted
+		return nil, nil //nolint:nilnil // the instance is being deleted
 	default:
 		return &Pending{ReadError: unreadFor(err)}, err
 	}
 }
 
-// unreadFor returns the reason why something could not be read.
+// unreadFor returns the ReadError for an error.
 func unreadFor(err error) *ReadError {
 	why := problem.OfServer(err)
 	return &ReadError{Code: why.Code, Detail: why.Detail, Retryable: why.Retryable}

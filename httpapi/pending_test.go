@@ -59,7 +59,7 @@ func TestGetInstance_pendingTasks_areReturned(t *testing.T) {
 	if body := h.call(t, http.MethodGet, inUse+"?pending=false&cost=true",
 		"").want(http.StatusOK).Body.String(); !strings.Contains(body,
 		`"cost":{"instanceId":"one","executions":1,"turns":1,"activities":2,"dollars":0.0000`) {
-		t.Errorf("what it has cost: %s", body)
+		t.Errorf("the cost estimate is %s", body)
 	}
 	h.call(t, http.MethodGet, inUse+"?cost=no", "").wantProblem(http.StatusBadRequest, "invalid_request", "cost")
 	h.call(t, http.MethodGet, inUse+"?pending=no", "").wantProblem(http.StatusBadRequest, "invalid_request", "pending")
@@ -67,7 +67,7 @@ func TestGetInstance_pendingTasks_areReturned(t *testing.T) {
 	h.Append("one", failed("no more"))
 	if body := h.call(t, http.MethodGet, inUse, "").want(http.StatusOK).Body.String(); strings.Contains(body,
 		"pending") {
-		t.Errorf("of one that is over: %s", body)
+		t.Errorf("an ended instance has %s", body)
 	}
 }
 

@@ -14,7 +14,7 @@ func TestPurge_endedInstance_isDeleted(t *testing.T) {
 	h.call(t, http.MethodDelete, over, "").want(http.StatusNoContent).wantBody("")
 	h.call(t, http.MethodDelete, over, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
 	h.call(t, http.MethodGet, over, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
-	h.start(t, "over") // the ID is free
+	h.start(t, "over") // the ID can be used
 }
 
 func TestPurge_runningInstance_requiresForce(t *testing.T) {
@@ -79,7 +79,7 @@ func TestPurge_withChildren_deletesChildren(t *testing.T) {
 		"invalid_request", "withChildren")
 	h.Append("one", history.Event{Kind: history.OrchestrationCompleted, Time: began})
 	if h.call(t, http.MethodGet, "/v1/instances/child", "").Code != http.StatusOK {
-		t.Error("a refused purge has taken the child")
+		t.Error("a rejected purge deleted the child")
 	}
 	h.call(t, http.MethodDelete, inUse+"?withChildren=true", "").want(http.StatusNoContent)
 	h.call(t, http.MethodGet, "/v1/instances/child", "").wantProblem(http.StatusNotFound, "instance_not_found",

@@ -11,8 +11,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// put starts an instance with the ID of the path, and can replace it, raise an event or send an update. It has its own
-// route because IAM distinguishes calls by method and path, and a caller that may start may not be allowed to control.
+// put starts an instance with the ID of the path, and can replace it, raise an event or send an update. The route is
+// separate because IAM distinguishes calls by method and path. A caller may have permission to start instances, but not
+// to control them.
 func (i instances) put(c *call) error {
 	id, err := c.instanceID()
 	if err != nil {

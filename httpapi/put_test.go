@@ -64,7 +64,7 @@ func TestPut_replaceEndedInstance_startsNewInstance(t *testing.T) {
 		t.Errorf("it is %s", body)
 	}
 	if sent := h.Sent(); len(sent) > 0 {
-		t.Errorf("what was over was sent %+v", sent)
+		t.Errorf("the ended instance received %+v", sent)
 	}
 }
 

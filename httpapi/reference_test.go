@@ -27,9 +27,9 @@ var update = flag.Bool("update", false, "write the generated sections of the doc
 // notOfTheDocument are the codes of the host and origin checks, which run before the API.
 var notOfTheDocument = []string{"forbidden_host", "forbidden_origin"}
 
-// TestReference_routes_areThoseOfTheTable compares the page with the table of operations. With -update, it writes the
+// TestReference_routes_matchTable compares the page with the table of operations. With -update, it writes the
 // routes into the page.
-func TestReference_routes_areThoseOfTheTable(t *testing.T) {
+func TestReference_routes_matchTable(t *testing.T) {
 	t.Parallel()
 	var want strings.Builder
 	want.WriteString("\n| route | purpose | success | errors |\n|---|---|---|---|\n")
@@ -66,8 +66,8 @@ func statuses(all []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ", "), "[]")
 }
 
-// TestReference_codes_areOfTheDocument compares the page's problem codes with those of the OpenAPI document.
-func TestReference_codes_areOfTheDocument(t *testing.T) {
+// TestReference_codes_matchOpenAPI compares the page's problem codes with those of the OpenAPI document.
+func TestReference_codes_matchOpenAPI(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(referencePage)
 	if err != nil {

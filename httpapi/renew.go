@@ -33,7 +33,7 @@ func NewRenewHandler(c *client.Client, opts ...Option) http.Handler {
 	return h
 }
 
-// Renewals holds the results of a renewal, in the order of the leases.
+// Renewals contains the results of a renewal, in the order of the leases.
 type Renewals struct {
 	Leases []Renewal `json:"leases"`
 }
@@ -56,7 +56,7 @@ type RenewalCancel struct {
 	RequestedAt time.Time `json:"requestedAt"`
 }
 
-// RenewalError is why a lock was not extended. The lock expires at its previous time.
+// RenewalError is the reason why a lock was not extended. The lock expires at its previous time.
 type RenewalError struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
@@ -64,8 +64,8 @@ type RenewalError struct {
 	Retryable bool `json:"retryable"`
 }
 
-// RenewLeases renews leases with the request body of the HTTP call. The error's text begins with the problem code that
-// the HTTP call would return. Failures of called services are logged to log.
+// RenewLeases renews leases, given the request body of the HTTP call. The text of the error begins with the problem
+// code that the HTTP call would return. RenewLeases logs failures of called services to log.
 func RenewLeases(ctx context.Context, c *client.Client, log *slog.Logger, body []byte) (Renewals, error) {
 	r, err := renew(ctx, c, log, body)
 	if err != nil {

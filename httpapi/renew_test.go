@@ -69,7 +69,7 @@ func TestRenewLeases_severalLeases_resultsKeepTheirOrder(t *testing.T) {
 	h.call(t, http.MethodPost, renew, body).want(http.StatusOK).wantBody(`{"leases":[` + strings.Join(want, ",") + `]}`)
 	if log := h.log.String(); strings.Count(log, "level=WARN") != 1 ||
 		!strings.Contains(log, "leases=9 failed=3 error=\"the table's own words\"") {
-		t.Errorf("what failed of the service is not logged, once: %s", log)
+		t.Errorf("the failure of the service is not logged once: %s", log)
 	}
 	direct, err := httpapi.RenewLeases(t.Context(), client.New(h.Provider), slogTo(h.log), []byte(body))
 	if err != nil || len(direct.Leases) != len(asked) || direct.Leases[1].Cancel.Reason != "select_loser" ||

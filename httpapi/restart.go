@@ -6,7 +6,8 @@ import (
 	"github.com/perdure/perdure/httpapi/internal/request"
 )
 
-// restart starts the orchestration of an ended instance again. The optional body overrides the instance's values.
+// restart starts the orchestration of an ended instance again, as a new instance. The optional body overrides values of
+// the ended instance.
 func (i instances) restart(c *call) error {
 	id, err := c.instanceID()
 	if err != nil {

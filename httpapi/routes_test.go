@@ -71,7 +71,7 @@ func TestRoutes_unknownPathWithID_explainsEncodingOfTheID(t *testing.T) {
 	a := setup(t).call(t, http.MethodGet, "/v1/instances/"+strings.Repeat("a/", 2000), "")
 	a.wantProblem(http.StatusBadRequest, "no_such_route", "path")
 	if a.Body.Len() > 500 {
-		t.Errorf("the answer has %d bytes", a.Body.Len())
+		t.Errorf("the response has %d bytes", a.Body.Len())
 	}
 }
 
@@ -174,7 +174,7 @@ func TestOpenAPI_references_areResolvedAndUsed(t *testing.T) {
 	for kind, components := range doc.Components {
 		for name := range components {
 			if ref := "#/components/" + kind + "/" + name; !used[ref] {
-				t.Errorf("nothing refers to %s", ref)
+				t.Errorf("no reference to %s", ref)
 			}
 		}
 	}

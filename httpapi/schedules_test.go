@@ -131,7 +131,7 @@ func TestPauseSchedule_noResponseInTime_isAccepted(t *testing.T) {
 			h.call(t, http.MethodPost, nightly+verb,
 				"").want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
 			if waited := time.Since(from); waited < time.Second {
-				t.Errorf("%s: it has waited %v for an answer", verb, waited)
+				t.Errorf("%s: the call waited %v for a response", verb, waited)
 			}
 		}
 		if sent := h.Sent(); len(sent) != 2 || sent[0].Name != schedule.UpdatePause ||

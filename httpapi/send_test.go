@@ -72,9 +72,9 @@ func TestRaiseEventAndTerminate_invalidRequest_isRejected(t *testing.T) {
 		status      int
 		code, field string
 	}{
-		"event for nobody": {"nobody/events/e", "1", http.StatusNotFound, "instance_not_found", "instanceId"},
-		"event when over":  {"over/events/e", "1", http.StatusGone, "instance_over", "instanceId"},
-		"event not JSON":   {"one/events/e", "{", http.StatusBadRequest, "invalid_request", "data"},
+		"event for unknown id":        {"nobody/events/e", "1", http.StatusNotFound, "instance_not_found", "instanceId"},
+		"event for an ended instance": {"over/events/e", "1", http.StatusGone, "instance_over", "instanceId"},
+		"event not JSON":              {"one/events/e", "{", http.StatusBadRequest, "invalid_request", "data"},
 		"event too large": {
 			"one/events/e", `"` + strings.Repeat("x", 201<<10) + `"`, http.StatusRequestEntityTooLarge,
 			"payload_too_large", "data",
@@ -86,8 +86,8 @@ func TestRaiseEventAndTerminate_invalidRequest_isRejected(t *testing.T) {
 		"event name too long": {
 			"one/events/" + strings.Repeat("e", 257), "1", http.StatusBadRequest, "invalid_request", "event",
 		},
-		"terminate nobody":    {"nobody/terminate", "", http.StatusNotFound, "instance_not_found", "instanceId"},
-		"terminate when over": {"over/terminate", "{}", http.StatusGone, "instance_over", "instanceId"},
+		"terminate unknown id":        {"nobody/terminate", "", http.StatusNotFound, "instance_not_found", "instanceId"},
+		"terminate an ended instance": {"over/terminate", "{}", http.StatusGone, "instance_over", "instanceId"},
 		"terminate, wrong field": {
 			"one/terminate", `{"reason":"x"}`, http.StatusBadRequest, "invalid_request", "reason",
 		},

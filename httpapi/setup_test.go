@@ -153,7 +153,7 @@ func (a answer) wantProblem(status int, code, field string) {
 		a.t.Errorf("problem %s, want status %d, code %s, field %q", a.Body, status, code, field)
 	}
 	if p.Type == "" || p.Title != http.StatusText(status) || p.Detail == "" || p.Retryable == nil {
-		a.t.Errorf("problem %s lacks something", a.Body)
+		a.t.Errorf("problem %s is incomplete", a.Body)
 	}
 	if got := a.Header().Get("Content-Type"); got != "application/problem+json" {
 		a.t.Errorf("content type %s", got)

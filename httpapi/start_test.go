@@ -124,7 +124,7 @@ func TestStart_idInUse_isAConflict(t *testing.T) {
 		"instanceId")
 }
 
-// The problem describes the existing instance, so that an operator can find the conflict.
+// The problem describes the existing instance, so that an operator can find it.
 func TestStart_idInUse_namesTheInstanceThatHasIt(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -19,7 +19,7 @@ type HeartbeatResponse struct {
 	Cancel *RenewalCancel `json:"cancel,omitempty"`
 }
 
-// Tokens travel in bodies, because gateways log paths.
+// Requests contain tokens in their bodies, because gateways log paths.
 
 func (t tokens) complete(c *call) error {
 	var token string
@@ -95,7 +95,7 @@ type ExternalError struct {
 	Details json.RawMessage
 }
 
-// As finds the details. Use perdure.ErrorDetails to read them.
+// As makes the details available to perdure.ErrorDetails.
 func (f *ExternalError) As(target any) bool {
 	if len(f.Details) == 0 || string(f.Details) == "null" {
 		return false

@@ -13,7 +13,7 @@ import (
 const activities = "/v1/activities/"
 
 // handing returns a hub with completion tokens of a pending activity, a completed activity, an earlier attempt, and an
-// activity of an ended instance.
+// activity of an instance that has ended.
 func handing(t *testing.T) *hub {
 	t.Helper()
 	h := standing(t)
@@ -76,7 +76,7 @@ func TestActivityTokens_eachTokenState_hasItsOwnResponse(t *testing.T) {
 			a := h.call(t, http.MethodPost, c.path, `{"token":"`+token+`"`+c.rest)
 			if a.wantProblem(problem.status, problem.code, "token"); token != "" &&
 				strings.Contains(a.Body.String(), token) {
-				t.Errorf("%s: the answer has the token: %s", c.path, a.Body)
+				t.Errorf("%s: the response contains the token: %s", c.path, a.Body)
 			}
 		}
 	}

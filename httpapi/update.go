@@ -27,7 +27,7 @@ type UpdateResponse struct {
 	EncodedResult *client.EncodedPayload `json:"resultSealed,omitempty"`
 	// Status is the last known status of the instance if the update is not completed.
 	Status client.RuntimeStatus `json:"status,omitempty"`
-	// Started and Links are those of a PUT that sends the update, like in type Started. Otherwise they are nil.
+	// Started and Links are set for a PUT that sends the update, like in StartResponse. Otherwise they are nil.
 	Started *bool  `json:"started,omitempty"`
 	Links   *Links `json:"links,omitempty"`
 }

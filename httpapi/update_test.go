@@ -67,12 +67,12 @@ func TestUpdate_slowHandler_isAcceptedAsPending(t *testing.T) {
 			"u-1").want(http.StatusAccepted)
 		a.wantBody(`{"instanceId":"one","update":"address","updateId":"u-1","status":"Running"}`)
 		if a.Header().Get("Retry-After") == "" {
-			t.Error("it does not say when to come back")
+			t.Error("the response has no Retry-After")
 		}
 	})
 }
 
-func TestUpdate_callerLeft_isNotAnsweredAsPending(t *testing.T) {
+func TestUpdate_callerLeft_returnsNoPendingResponse(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	ctx, leave := context.WithCancel(t.Context())

@@ -19,8 +19,8 @@ var errBuiltForLambda = errors.New(
 )
 
 // awsConfig loads the configuration of the AWS SDK from Lambda's environment: region, credentials, endpoints and
-// retries. A function has no other sources. Those that config.LoadDefaultConfig links (profiles, SSO, STS, EC2
-// metadata) are a fifth of the binary and a third of its initialization.
+// retries. A function has no other sources. The sources that config.LoadDefaultConfig links (profiles, SSO, STS, EC2
+// metadata) are a fifth of the binary and a third of its initialization time.
 func awsConfig(_ context.Context, log logging.Logger) (aws.Config, error) {
 	env, err := config.NewEnvConfig()
 	if err != nil {

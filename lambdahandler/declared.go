@@ -15,19 +15,18 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// declaredSchedules creates the schedules that a stack declares (PERDURE_SCHEDULES). It puts each schedule whose
-// declaration has changed, once per process. A schedule that is changed by hand keeps the change until the declaration
-// changes.
+// declaredSchedules creates the schedules that a stack declares (PERDURE_SCHEDULES). Once per process, it puts each
+// schedule whose declaration has changed. A manual change of a schedule remains until the declaration changes.
 type declaredSchedules struct {
 	client *client.Client
 
 	mu       sync.Mutex
-	pending  []schedule.Schedule // that were not put yet
+	pending  []schedule.Schedule // declared schedules that were not put yet
 	parseErr error
 }
 
-// newDeclaredSchedules parses the declarations. If they are invalid, each sweep returns the error, because timers must
-// fire nevertheless.
+// newDeclaredSchedules parses the declarations. If they are invalid, each sweep returns the error. The function still
+// starts, because timers must fire.
 func newDeclaredSchedules(c *client.Client, doc string) *declaredSchedules {
 	d := &declaredSchedules{client: c}
 	if doc == "" {
@@ -48,16 +47,17 @@ func newDeclaredSchedules(c *client.Client, doc string) *declaredSchedules {
 func revisionOf(s *schedule.Schedule) string {
 	doc, err := json.Marshal(s)
 	if err != nil {
-		doc = []byte(err.Error()) // the input is not JSON, which putOne reports
+		doc = []byte(err.Error()) // the input is not JSON; putOne returns the error
 	}
 	sum := sha256.Sum256(doc)
 	return hex.EncodeToString(sum[:16])
 }
 
-// declareTimeout is the time limit of putAll, which leaves most of the time to the sweep.
+// declareTimeout is the time limit of putAll. The remaining time of the invocation is for the sweep.
 const declareTimeout = 10 * time.Second
 
-// putAll puts the pending schedules and returns the errors of those that failed. The next call tries them again.
+// putAll puts the pending schedules and returns the errors of schedules that failed. The next call retries these
+// schedules.
 func (d *declaredSchedules) putAll(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,7 +75,7 @@ func (d *declaredSchedules) putAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// putOne puts a schedule, unless it was put with this revision before.
+// putOne puts a schedule, unless the stored schedule already has this revision.
 func (d *declaredSchedules) putOne(ctx context.Context, s *schedule.Schedule) error {
 	existing, err := d.client.Schedules().Get(ctx, s.ID)
 	switch {

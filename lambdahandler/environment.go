@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// environment reads variables and collects their errors, so that they are reported together.
+// environment reads environment variables and collects the errors, so that all errors are reported together.
 type environment struct {
 	getenv func(string) string
 	errs   []error
@@ -59,8 +59,8 @@ func (e *environment) urls(name string) map[string]string {
 	return m
 }
 
-// parsed parses a variable. It returns otherwise if the variable is not set, or is invalid. usage describes the valid
-// values.
+// parsed parses a variable. If the variable is not set or is invalid, parsed returns otherwise. usage describes the
+// valid values.
 func parsed[T any](e *environment, name string, otherwise T, usage string, parse func(string) (v T, ok bool)) T {
 	text := e.getenv(name)
 	if text == "" {
@@ -97,7 +97,7 @@ func (e *environment) count(name string, otherwise, least, most int) int {
 	})
 }
 
-// maxMaxCrashes is the maximum of PERDURE_MAX_ATTEMPTS: poison must be recognized before the queue moves the record to
+// maxMaxCrashes is the maximum of PERDURE_MAX_ATTEMPTS. Poison must be detected before the queue moves the record to
 // its dead-letter queue after 100 deliveries.
 const maxMaxCrashes = 90
 
@@ -106,7 +106,7 @@ func (e *environment) maxAttempts() int {
 	return e.count("PERDURE_MAX_ATTEMPTS", dispatch.DefaultMaxCrashes, 1, maxMaxCrashes)
 }
 
-// logsErrorTexts reads whether error messages of activities are logged.
+// logsErrorTexts reports whether error messages of activities are logged.
 func (e *environment) logsErrorTexts() bool { return e.boolean("PERDURE_LOG_ERROR_TEXTS", "true") }
 
 // metrics reads the dimensions of metrics.
@@ -120,10 +120,10 @@ func (e *environment) metrics() dispatch.Metrics {
 	return parsed(e, "PERDURE_METRICS", dispatch.MetricsOff, "off, hub or name", parse)
 }
 
-// servesWebUI reads whether the API's function also serves the web UI.
+// servesWebUI reports whether the API's function also serves the web UI.
 func (e *environment) servesWebUI() bool { return e.boolean("PERDURE_UI", "false") }
 
-// originGuard reads the origins, separated by commas, whose pages may make changes.
+// originGuard reads the comma-separated list of origins whose pages may make changes.
 func (e *environment) originGuard() *http.CrossOriginProtection {
 	guard := originguard.Protection()
 	for origin := range strings.SplitSeq(e.optional("PERDURE_UI_ORIGINS", ""), ",") {
@@ -140,7 +140,7 @@ func (e *environment) originGuard() *http.CrossOriginProtection {
 
 const apiAuthorization = "PERDURE_API_AUTHORIZATION"
 
-// authorization reads how the API's gateway authorizes callers.
+// authorization reads the authorization of the API's gateway.
 func (e *environment) authorization() authorization {
 	parse := func(v string) (authorization, bool) {
 		all := []authorization{authorizedByNobody, authorizedByIAM, authorizedByJWT, authorizedByLambda}
@@ -151,7 +151,7 @@ func (e *environment) authorization() authorization {
 
 const allowedHosts = "PERDURE_ALLOWED_HOSTS"
 
-// allowedHosts reads the host names with which callers reach a listening API.
+// allowedHosts reads the host names that callers use to connect to a listening API.
 func (e *environment) allowedHosts() originguard.Hosts {
 	hosts, err := originguard.ParseHosts(e.optional(allowedHosts, ""))
 	if err != nil {
@@ -170,7 +170,7 @@ func (e *environment) boolean(name, otherwise string) bool {
 	}
 }
 
-// retention reads how long ended instances are kept. The default is 0, forever.
+// retention reads the time for which ended instances are kept. The default is 0, which means forever.
 func (e *environment) retention() time.Duration {
 	const usage = "0 (forever) or at least one hour, such as 30d"
 	return parsed(e, "PERDURE_RETENTION", 0, usage, func(v string) (time.Duration, bool) {
@@ -187,7 +187,7 @@ func (e *environment) logLevel() slog.Level {
 	return l
 }
 
-// hub reads the configuration of the hub. queues and timers select what the function requires.
+// hub reads the configuration of the hub. queues and timers select the variables that the function requires.
 func (e *environment) hub(queues, timers bool) dynamo.HubConfig {
 	h := dynamo.HubConfig{
 		Name: e.required("PERDURE_HUB"), Table: e.required("PERDURE_TABLE"), InboxURL: e.required("PERDURE_INBOX_URL"),
@@ -208,15 +208,15 @@ func (e *environment) hub(queues, timers bool) dynamo.HubConfig {
 	if timers {
 		h.TimersURL = e.required("PERDURE_TIMERS_URL")
 	}
-	// A function that only sends timers needs only the queue. With the variables of schedules, it also deletes the
-	// schedules of instances that it purges.
+	// A function that only sends timers needs only the timers queue. With the variables of EventBridge schedules, it
+	// also deletes the schedules of instances that it purges.
 	if timers && (queues || e.getenv("PERDURE_TIMERS") != "") {
 		e.scheduling(&h)
 	}
 	return h
 }
 
-// scheduling reads how timers are held that exceed the maximum delay of a queue.
+// scheduling reads the configuration for timers that exceed the maximum delay of a queue.
 func (e *environment) scheduling(h *dynamo.HubConfig) {
 	h.TimerMode = e.optional("PERDURE_TIMERS", dynamo.TimersSchedules)
 	switch h.TimerMode {
@@ -255,10 +255,10 @@ func (e *environment) duration(name string, otherwise, least, most time.Duration
 
 // The bounds of the durations of activities.
 const (
-	maxLock     = 12 * time.Hour // a quota of SQS
+	maxLock     = 12 * time.Hour // quota of SQS
 	minDuration = 10 * time.Millisecond
-	// maxInlineTimeout is a third of the longest timeout of a function, the part of an invocation that an inline
-	// activity may use.
+	// maxInlineTimeout is a third of the longest timeout of a function. An inline activity may use a third of an
+	// invocation.
 	maxInlineTimeout = 5 * time.Minute
 )
 
@@ -267,7 +267,8 @@ func (e *environment) buildID() string {
 	return e.optional("PERDURE_BUILD_ID", dispatch.DefaultBuildID)
 }
 
-// inlineTimeout reads the maximum time of an inline activity. It is negative if inline execution is disabled.
+// inlineTimeout reads the maximum run time of an inline activity. The result is negative if inline execution is
+// disabled.
 func (e *environment) inlineTimeout() time.Duration {
 	d := e.duration("PERDURE_INLINE_TIMEOUT", dispatch.DefaultInlineTimeout, 0, maxInlineTimeout)
 	if d == 0 {
@@ -276,7 +277,7 @@ func (e *environment) inlineTimeout() time.Duration {
 	return d
 }
 
-// activities reads the options of leases and cancellations.
+// activities reads the options for locks and cancellations.
 func (e *environment) activities(o *dispatch.WorkerOptions) {
 	lock := e.duration("PERDURE_LOCK_TIMEOUT", dispatch.DefaultLockTimeout, time.Second, maxLock)
 	o.LockTimeout = lock.Truncate(time.Second)

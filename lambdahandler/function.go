@@ -30,8 +30,8 @@ type Function struct {
 	// poll runs the function outside Lambda.
 	poll    func(ctx context.Context) error
 	log     *slog.Logger
-	querier provider.Querier // nil, except for an orchestrator
-	// onLambda reports that Lambda has started the process.
+	querier provider.Querier // nil unless the function is an orchestrator
+	// onLambda is true if Lambda has started the process.
 	onLambda bool
 }
 
@@ -57,23 +57,23 @@ func WithEnvironment(getenv func(name string) string) Option {
 func WithLogger(log *slog.Logger) Option { return func(s *settings) { s.log = log } }
 
 // WithMiddleware wraps the Lambda handler, for example with tracing. The first wrapper is the outermost one. Outside
-// Lambda it has no effect.
+// Lambda, WithMiddleware has no effect.
 func WithMiddleware(wrap ...func(lambda.Handler) lambda.Handler) Option {
 	return func(s *settings) { s.middleware = append(s.middleware, wrap...) }
 }
 
 // WithInterceptors adds interceptors. They are called around turns in an orchestrator, activities in a worker, client
-// calls in the API, and client calls for declared schedules in a renewer. The first interceptor is the outermost one;
-// those of earlier options come first.
+// calls in the API, and client calls for declared schedules in a renewer. The first interceptor is the outermost one.
+// Interceptors of earlier options run outside interceptors of later options.
 func WithInterceptors(interceptors ...perdure.Interceptor) Option {
 	return func(s *settings) { s.interceptors = append(s.interceptors, interceptors...) }
 }
 
-// WithCodec sets the codec that encodes and decodes payloads, and further codecs that only decode. A nil codec does not
-// encode. If the option is used twice, the later one applies.
+// WithCodec sets the codec that encodes and decodes payloads. The other codecs only decode. If codec is nil, payloads
+// are not encoded. A later WithCodec option replaces an earlier one.
 //
-// Orchestrators, workers and NewClient need the codec. The API decodes payloads for its callers if it has the codec,
-// and otherwise returns references to the encoded payloads. A renewer encodes the inputs of schedules that the stack
+// Orchestrators, workers and NewClient need the codec. With the codec, the API decodes payloads for its callers.
+// Otherwise it returns references to the encoded payloads. A renewer encodes the inputs of schedules that the stack
 // declares.
 func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 	return func(s *settings) { s.codecs = append([]perdure.Codec{codec}, others...) }
@@ -82,14 +82,13 @@ func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 // Handler returns the Lambda handler, wrapped in the middleware.
 func (f *Function) Handler() lambda.Handler { return f.handler }
 
-// Querier returns a provider.Querier that runs queries in this process, for client.WithQuerier. It is nil unless the
-// function was created by NewOrchestrator. A process that polls the inbox uses it to query its own code. On Lambda the
-// client invokes the orchestrator function instead.
+// Querier returns a provider.Querier that runs queries in this process, for client.WithQuerier. It is nil if the
+// function was not created by NewOrchestrator. A process that polls the inbox uses the Querier to run queries in its
+// own process. On Lambda, the client invokes the orchestrator function instead.
 func (f *Function) Querier() provider.Querier { return f.querier }
 
 // Serve runs the function. On Lambda it passes the handler to the runtime and does not return. Elsewhere it runs until
-// ctx ends, finishes the work that it has started, and returns nil. Records that it could not finish are logged and
-// redelivered.
+// ctx ends, finishes work in progress, and returns nil. Unfinished records are logged and redelivered.
 func (f *Function) Serve(ctx context.Context) error {
 	if f.onLambda {
 		lambda.StartWithOptions(f.handler, lambda.WithContext(ctx))
@@ -105,10 +104,10 @@ func (f *Function) Serve(ctx context.Context) error {
 // responds to queries. Outside Lambda it polls the inbox. NewOrchestrator adds the orchestration of package schedule to
 // r. It returns an error that names every invalid environment variable.
 //
-// Either Lambda or polling processes may receive from an inbox, but not both. Two deployments would share an instance's
-// turns, would replay each other's decisions, and would keep outdated instances in memory. No data is lost, but
-// instances can become blocked, and most turns need a replay. Disable the event source mapping of the orchestrator
-// function before you poll the inbox.
+// Either Lambda or polling processes may receive from an inbox, but not both. With both, two deployments would run
+// turns of the same instance and keep outdated instances in memory. No data is lost, but instances can become blocked,
+// and most turns need a replay. Disable the event source mapping of the orchestrator function before you poll the
+// inbox.
 //
 // If `perdure verify` starts the process, the function replays the histories that it receives and needs no environment.
 func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (*Function, error) {
@@ -124,7 +123,7 @@ func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (
 		HubName: b.env.optional("PERDURE_HUB", ""), Metrics: b.env.metrics(), InlineTimeout: b.env.inlineTimeout(),
 	}
 	if options.CacheBytes == 0 {
-		options.CacheBytes = -1 // none, since zero means the default
+		options.CacheBytes = -1 // no cache, because zero selects the default
 	}
 	p, err := b.open(ctx)
 	if err != nil {
@@ -179,8 +178,8 @@ func NewWorker(ctx context.Context, r *perdure.Registry, opts ...Option) (*Funct
 	return b.function(sqsHandler(w), serve), nil
 }
 
-// NewRenewer returns the function of the timers queue. The function also runs the sweeper when EventBridge invokes it,
-// and renews locks of work items for workers in other languages, over HTTP or by direct invocation. Outside Lambda it
+// NewRenewer returns the function of the timers queue. The function also runs the sweeper when EventBridge invokes it.
+// It renews locks of work items for workers in other languages, over HTTP or by direct invocation. Outside Lambda it
 // polls the queue and runs the sweeper every two minutes, and the API renews the locks. Lambda and polling processes
 // may receive from the same timers queue. NewRenewer returns an error that names every invalid environment variable.
 func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
@@ -210,15 +209,15 @@ func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 // PERDURE_LISTEN, by default 127.0.0.1:8080. NewAPI returns an error that names every invalid environment variable.
 //
 // The function does not authenticate callers. On Lambda, the gateway does. Set PERDURE_API_AUTHORIZATION to the
-// gateway's kind of authorization (iam, jwt, or lambda for an authorizer function), so that the history records who
-// made a call.
+// gateway's kind of authorization (iam, jwt, or lambda for an authorizer function), so that the history records the
+// callers.
 //
 // Outside Lambda the function accepts only requests whose host is a loopback name, PERDURE_LISTEN, or one of
 // PERDURE_ALLOWED_HOSTS. This variable is required if PERDURE_LISTEN is not on loopback. The function rejects changes
 // from web pages of other origins, and on loopback also reads, unless PERDURE_UI_ORIGINS lists the origin.
 //
-// With PERDURE_UI=true the function also serves the web UI at /ui, to the same callers. It then rejects changes from
-// other origins on Lambda too.
+// With PERDURE_UI=true the function also serves the web UI at /ui, to the same callers. It then also rejects changes
+// from other origins on Lambda.
 func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	b := begin(false, true, opts)
 	page := b.env.servesWebUI()
@@ -232,16 +231,16 @@ func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	if page {
 		h = withWebUI(h, a.origins)
 	}
-	if b.onLambda() && b.getenv(apiAuthorization) == "" { // the stack is older than the code
+	if b.onLambda() && b.getenv(apiAuthorization) == "" { // the stack was deployed by an older release
 		b.log.WarnContext(ctx, "callers are not recorded: PERDURE_API_AUTHORIZATION is not set",
 			"event", logevent.APICallersUnrecorded, "fix", "deploy the stack with the construct of this release")
 	}
 	return b.function(httpHandler(h, by), func(ctx context.Context) error { return b.listen(ctx, p, h, a) }), nil
 }
 
-// withWebUI serves the web UI next to the API, without a mux, which would clean API paths that contain IDs. Browsers
-// may then call the API without credentials, or through a proxy that adds them, so guard rejects changes from pages of
-// other origins.
+// withWebUI serves the web UI and the API. It does not use a ServeMux, which would clean API paths that contain IDs.
+// Browsers can call the API without credentials, or through a proxy that adds them, so guard rejects changes from pages
+// of other origins.
 func withWebUI(api http.Handler, guard *http.CrossOriginProtection) http.Handler {
 	page := ui.Handler()
 	return guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -253,7 +252,7 @@ func withWebUI(api http.Handler, guard *http.CrossOriginProtection) http.Handler
 	}))
 }
 
-// binary is the common part of the four functions during their construction.
+// binary contains the common settings of the four functions during their construction.
 type binary struct {
 	settings
 
@@ -296,7 +295,7 @@ func (b *binary) clientOptions() []client.Option {
 	return all
 }
 
-// client returns a client that calls for others. Its caller is not the identity of its credentials.
+// client returns a client that makes calls on behalf of others. Its caller is not the identity of its credentials.
 func (b *binary) client(h client.Backend) *client.Client {
 	return client.New(h, append(b.clientOptions(), client.WithCaller(""))...)
 }

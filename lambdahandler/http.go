@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// authorization is how the gateway of the API authorizes callers. It determines which identity in an event is verified.
-// A caller that may invoke the function directly can send any event.
+// authorization is the kind of authorization of the API's gateway. It determines which identity in an event is
+// verified. A caller with the permission to invoke the function directly can send any event.
 type authorization string
 
 const (
@@ -65,8 +65,8 @@ func requestOf(ctx context.Context, e *events.APIGatewayV2HTTPRequest) (*http.Re
 	return r, nil
 }
 
-// caller returns the caller that the gateway has verified: an IAM ARN, the subject of a token, or the principalId of an
-// authorizer function. It is empty if the gateway verifies no callers.
+// caller returns the caller that the gateway has verified. It is an IAM ARN, the subject of a token, or the principalId
+// of an authorizer function. It is empty if the gateway does not verify callers.
 func (by authorization) caller(e *events.APIGatewayV2HTTPRequest) string {
 	a := e.RequestContext.Authorizer
 	switch {
@@ -84,8 +84,8 @@ func (by authorization) caller(e *events.APIGatewayV2HTTPRequest) string {
 	}
 }
 
-// urlOf returns the URL of a request. A function URL passes the path as it was sent. An HTTP API passes it decoded, and
-// truncated at an encoded question mark. The parameter of its route may contain the path as it was sent.
+// urlOf returns the URL of a request. A function URL passes the original path. An HTTP API passes the decoded path,
+// truncated at an encoded question mark. The parameter of its route may contain the original path.
 func urlOf(e *events.APIGatewayV2HTTPRequest) *url.URL {
 	u := &url.URL{Scheme: "https", Host: e.RequestContext.DomainName, Path: e.RawPath, RawQuery: e.RawQueryString}
 	sent := e.RawPath
@@ -94,7 +94,7 @@ func urlOf(e *events.APIGatewayV2HTTPRequest) *url.URL {
 	}
 	path, err := url.PathUnescape(sent)
 	if err != nil {
-		path = sent // the gateway has decoded it
+		path = sent // the gateway has decoded the path
 	}
 
 	rest, same := strings.CutPrefix(path, e.RawPath)
@@ -105,7 +105,7 @@ func urlOf(e *events.APIGatewayV2HTTPRequest) *url.URL {
 	return u
 }
 
-// response collects what a handler writes.
+// response is an http.ResponseWriter that collects the response of a handler.
 type response struct {
 	header http.Header
 	status int

@@ -11,13 +11,13 @@ import (
 	"github.com/perdure/perdure/ui"
 )
 
-// defaultListen is on loopback, because no gateway authenticates callers outside Lambda.
+// defaultListen is a loopback address, because no gateway authenticates callers outside Lambda.
 const defaultListen = "127.0.0.1:8080"
 
-// access limits who may call a listening API.
+// access limits the callers of a listening API.
 type access struct {
-	origins *http.CrossOriginProtection // of web pages
-	hosts   originguard.Hosts           // the names of the API
+	origins *http.CrossOriginProtection // origins of web pages
+	hosts   originguard.Hosts           // host names of the API
 }
 
 // listen serves the API over HTTP until ctx ends.
@@ -29,7 +29,7 @@ func (b *binary) listen(ctx context.Context, p *dynamo.Provider, h http.Handler,
 	}
 	at := l.Addr().(*net.TCPAddr) //nolint:forcetypeassert // of a TCP listener
 	if !at.IP.IsLoopback() && a.hosts.Empty() {
-		_ = l.Close() // it has no connections
+		_ = l.Close() // the listener has no connections
 		b.env.failf(allowedHosts, "is not set, and required because PERDURE_LISTEN is not on loopback; "+
 			"list the hosts that callers use, such as api.example.com,10.0.3.7:8080, or * for every host")
 		return b.env.err()
@@ -41,8 +41,8 @@ func (b *binary) listen(ctx context.Context, p *dynamo.Provider, h http.Handler,
 }
 
 // withAccess returns the API for clients that connect to an address. Other machines cannot connect to loopback, but web
-// pages in browsers of this machine can. On loopback, pages of other origins may therefore not even read, except that
-// they may link to the web UI.
+// pages in browsers of this machine can. On loopback, pages of other origins may therefore not read, but they may link
+// to the web UI.
 func withAccess(at *net.TCPAddr, h http.Handler, a access) http.Handler {
 	const fix = "add the host to " + allowedHosts + " if callers use it"
 	h = a.origins.Handler(h)

@@ -8,12 +8,12 @@ import (
 	"github.com/perdure/perdure/internal/activityctx"
 )
 
-// withIDs adds the IDs of an activity to records that its code logs with its context, unless they have the attribute
-// instance.
+// withIDs adds the IDs of an activity to log records that the activity writes with its context. It skips loggers with
+// the attribute instance.
 type withIDs struct {
 	slog.Handler
 
-	hasInstance bool // the logger has the attribute instance
+	hasInstance bool // true if the logger has the attribute instance
 }
 
 const attrInstance = "instance"

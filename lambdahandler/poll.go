@@ -24,7 +24,7 @@ import (
 // onLambda reports whether Lambda has started the process.
 func onLambda(getenv func(string) string) bool { return getenv("AWS_LAMBDA_RUNTIME_API") != "" }
 
-// byName reports whether the hub is found by its name: outside Lambda, only PERDURE_HUB is required.
+// byName reports whether the hub is found by its name. Outside Lambda, only PERDURE_HUB is required.
 func byName(getenv func(string) string) bool {
 	return !onLambda(getenv) && getenv("PERDURE_TABLE") == ""
 }
@@ -40,9 +40,9 @@ func (b *binary) serveQueue(
 	return nil
 }
 
-// serveWork polls a work queue, and logs at the end whether activities still run. Received records are first locked for
-// the queue's visibility timeout, which suits functions. From the first renewal on, a third of LockTimeout later, they
-// are locked for LockTimeout, so that the death of this process is detected within that time.
+// serveWork polls a work queue, and logs activities that still run at the end. Received records are first locked for
+// the queue's visibility timeout, which is the timeout for functions. The first renewal, after a third of LockTimeout,
+// locks them for LockTimeout. The death of this process is then detected within that time.
 func (b *binary) serveWork(
 	ctx context.Context, p *dynamo.Provider, w *workers, r *perdure.Registry, o *dispatch.WorkerOptions,
 ) error {
@@ -70,7 +70,8 @@ func (b *binary) serveWork(
 	return errors.Join(sharedErr, exclusiveErr)
 }
 
-// logStop logs the end of the process. Released records are not an error of the process, because they are redelivered.
+// logStop logs the end of the process. Records that were released are not an error of the process, because they are
+// redelivered.
 func (b *binary) logStop(err error) {
 	if err != nil {
 		b.log.Warn("stopped with an error", "event", logevent.ProcessStoppedUnfinished, "error", err)
@@ -96,7 +97,7 @@ func activityNames(r *perdure.Registry, queue string) []string {
 	})
 }
 
-// sweepInterval is the interval of sweeps in a polling renewer, the same as that of the stack's rule.
+// sweepInterval is the interval of sweeps in a polling renewer. The rule of the stack has the same interval.
 const sweepInterval = 2 * time.Minute
 
 // serveTimers polls the timers queue and runs the sweeper until ctx ends.
@@ -122,7 +123,7 @@ func serveTimers(ctx context.Context, p provider.Poller, r *renewer) error {
 }
 
 const (
-	readTimeout     = 10 * time.Second // for the headers and the body of a request
+	readTimeout     = 10 * time.Second // time to read the headers and the body of a request
 	writeTimeout    = time.Minute      // longer than a wait for a result, and enough for 6 MB on a slow line
 	idleTimeout     = 2 * time.Minute
 	shutdownTimeout = 30 * time.Second // longer than a wait for a result

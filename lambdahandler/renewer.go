@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 )
 
-// renewerEvent has the fields that distinguish the renewer's events: records of the timers queue, a tick of the
-// sweeper's rule, a request of the HTTP API, and leases in a direct invocation of the function.
+// renewerEvent contains the fields that distinguish the kinds of events. They are records of the timers queue, a tick
+// of the sweeper's rule, a request of the HTTP API, and leases in a direct invocation of the function.
 type renewerEvent struct {
 	events.SQSEvent
 
@@ -29,7 +29,7 @@ type renewerEvent struct {
 	Leases json.RawMessage `json:"leases"`
 }
 
-// kinds returns the kinds that an event may be; only an event of exactly one kind is valid.
+// kinds returns the kinds that match the event. Only an event of exactly one kind is valid.
 func (e *renewerEvent) kinds() (kinds []eventKind) {
 	for kind, is := range map[eventKind]bool{
 		queueEvent: len(e.Records) > 0, ruleEvent: e.Source == ruleSource,
@@ -70,7 +70,7 @@ func newRenewer(k *dispatch.Renewer, c *client.Client, schedules string, log *sl
 	}
 }
 
-// handle dispatches an event by its kind. It rejects unknown events, and those that match two kinds.
+// handle dispatches an event by its kind. It rejects unknown events, and events that match two kinds.
 func (r *renewer) handle(ctx context.Context, raw json.RawMessage) (any, error) {
 	var e renewerEvent
 	if err := json.Unmarshal(raw, &e); err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/perdure/perdure/internal/replaycheck"
 )
 
-// replayServer returns the function that replays histories for `perdure verify`, which it serves over its standard
-// input and output. Output of the code goes to standard error.
+// replayServer returns the function that replays histories for `perdure verify`, over its standard input and output. It
+// redirects the output of the code to standard error.
 func (b *binary) replayServer(r *perdure.Registry) *Function {
 	return &Function{log: b.log, poll: func(context.Context) error {
 		out := os.Stdout
-		os.Stdout = os.Stderr // the code must not print between the replies
+		os.Stdout = os.Stderr // the code must not write between the responses
 		return replaycheck.Serve((*registry.Registry)(r), b.codecs, replaycheck.NewBinaryConn(os.Stdin, out))
 	}}
 }

@@ -21,7 +21,8 @@ type queryHandler interface {
 	provider.Querier
 }
 
-// inboxEvent is an event of the orchestrator function: records of the inbox, or a query in a direct invocation.
+// inboxEvent is an event of the orchestrator function. It contains records of the inbox, or a query in a direct
+// invocation.
 type inboxEvent struct {
 	events.SQSEvent
 	querycall.Request
@@ -45,8 +46,8 @@ func sqsHandler(h recordHandler) func(context.Context, events.SQSEvent) (events.
 	}
 }
 
-// failures returns a response whose slice is never nil: some readers take "batchItemFailures": null for no failure,
-// others for the failure of all records.
+// failures returns a response whose slice is never nil. Some readers interpret "batchItemFailures": null as no failure,
+// others as a failure of all records.
 func failures(ids []string) events.SQSEventResponse {
 	r := events.SQSEventResponse{BatchItemFailures: make([]events.SQSBatchItemFailure, len(ids))}
 	for i, id := range ids {

@@ -12,9 +12,9 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// StartOrchestrator calls NewOrchestrator and Serve; call it from main. On Lambda it does not return. Elsewhere it
-// returns after SIGINT or SIGTERM. If an environment variable is invalid, it prints an error that names it and exits
-// the process. It sets the function's logger as the default logger.
+// StartOrchestrator calls NewOrchestrator and Serve. Call it from main. On Lambda it does not return. Elsewhere it
+// returns after SIGINT or SIGTERM. If an environment variable is invalid, it prints an error that names the variable
+// and exits the process. It sets the function's logger as the default logger.
 func StartOrchestrator(r *perdure.Registry, opts ...Option) {
 	start(func(ctx context.Context) (*Function, error) { return NewOrchestrator(ctx, r, opts...) })
 }
@@ -37,7 +37,7 @@ func StartAPI(opts ...Option) {
 // start runs a function binary.
 func start(newFunction func(ctx context.Context) (*Function, error)) {
 	ctx := context.Background()
-	if !onLambda(os.Getenv) { // Lambda ends its processes by itself
+	if !onLambda(os.Getenv) { // Lambda stops the process without a signal
 		stopped, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer release()
 		ctx = stopped

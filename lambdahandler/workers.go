@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// workers has the worker of a work queue, and the one of its FIFO queue for exclusive keys.
+// workers contains the worker of a work queue and the worker of its FIFO queue for exclusive keys.
 type workers struct {
 	shared *dispatch.Worker
 	// exclusive is nil if the hub has no FIFO queue.
@@ -48,8 +48,8 @@ func (b *binary) newWorker(
 	return w, nil
 }
 
-// HandleRecords passes the records of an event, which are from one queue, to the worker of that queue. Records of a
-// FIFO queue have sequence numbers.
+// HandleRecords passes the records of an event to the worker of their queue. All records of an event are from one
+// queue. Records of a FIFO queue have sequence numbers.
 func (w *workers) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	if w.exclusive != nil && len(records) > 0 && records[0].Sequence != "" {
 		return w.exclusive.HandleRecords(ctx, records)

@@ -26,7 +26,7 @@ Say = Callable[[str], None]
 
 
 def build(app: Path, out: Path, goos: str, say: Say) -> None:
-    """Builds <app>/functions/<name> to <out>/<name>/bootstrap for each function. It does not touch unchanged binaries.
+    """Builds <app>/functions/<name> to <out>/<name>/bootstrap for each function. It does not write unchanged binaries.
     """
     if shutil.which("go") is None:
         raise cloud.Failed("go was not found on the PATH; install it from https://go.dev/dl/")
@@ -44,8 +44,8 @@ def build(app: Path, out: Path, goos: str, say: Say) -> None:
 
 
 def replaced(new: Path, old: Path) -> bool:
-    """Copies a binary to its destination unless the same binary is there, and returns whether it did. The built binary
-    stays, because go build skips unchanged ones."""
+    """Copies a binary to its destination unless the same binary is there, and returns whether it copied the binary. It
+    does not move the built binary, because go build skips unchanged binaries."""
     old.parent.mkdir(exist_ok=True)
     if old.exists() and filecmp.cmp(new, old, shallow=False):
         return False
@@ -62,7 +62,7 @@ def compile_all(app: Path, built: Path, env: dict[str, str], say: Say) -> None:
     """Runs one go build for all functions and reports the progress: the first build compiles about a hundred packages.
     """
     command = ["go", "build", "-C", str(app), "-v", *FLAGS, "-o", f"{built}/", *PACKAGES]
-    # Its own process group, so that the compilers that it starts can be ended with it.
+    # Use a separate process group, so that the compilers can be killed together with go build.
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                start_new_session=True)
     lines: list[str] = []
@@ -75,7 +75,7 @@ def compile_all(app: Path, built: Path, env: dict[str, str], say: Say) -> None:
                 say(f"{len(lines)} packages compiled, {lines[-1]} ...")
         process.wait()
     except BaseException:
-        with contextlib.suppress(ProcessLookupError):  # it may have just ended
+        with contextlib.suppress(ProcessLookupError):  # the process may have just ended
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         raise

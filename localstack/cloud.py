@@ -28,7 +28,7 @@ JARS = HERE.parent / "tests" / "dynamodblocal" / "target" / "jars"
 STARTS = 3  # a process may take a free port before the emulator listens on it
 START_SECONDS = 90
 STOP_SECONDS = 5
-# Any credentials will do, because no local cloud checks them. They keep real credentials out of the emulator.
+# Local clouds accept any credentials. These values keep real credentials out of the emulator.
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
@@ -43,7 +43,7 @@ class Failed(Exception):
 
 
 class Died(interrupt.Interrupt):
-    """The server ended by itself."""
+    """The server ended unexpectedly."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Cloud:
     pid: int = 0
 
     def stop(self) -> None:
-        """Ends the server that this process started. A LocalStack that ran before stays."""
+        """Ends the server that this process started. It does not end a LocalStack that was already running."""
 
 
 @dataclass(kw_only=True)
@@ -75,15 +75,15 @@ class Emulator(Cloud):
         shutil.rmtree(self.data, ignore_errors=True)
 
     def die_with(self) -> None:
-        """Makes this process fail when the server ends by itself."""
+        """Makes this process fail when the server ends unexpectedly."""
         def died() -> Died:
-            return Died(f"{self.name} (pid {self.pid}) has ended by itself, with {self.process.returncode}; "
-                        f"the end of its log:\n{tail(self.log_dir / f'{self.name}.log')}")
+            return Died(f"{self.name} (pid {self.pid}) ended unexpectedly with exit code {self.process.returncode}; "
+                        f"last lines of its log:\n{tail(self.log_dir / f'{self.name}.log')}")
 
         def watch() -> None:
             self.process.wait()
             if not self.stopping:
-                os.kill(os.getpid(), signal.SIGUSR1)  # the main thread waits for other things
+                os.kill(os.getpid(), signal.SIGUSR1)  # interrupts the main thread
 
         interrupt.on([signal.SIGUSR1], died)
         threading.Thread(target=watch, daemon=True).start()
@@ -139,7 +139,7 @@ def localstack_environment(data: Path, port: int) -> dict[str, str]:
 def ministack(log_dir: Path | None, enforce_iam: bool) -> Emulator:
     """Starts ministack on a free port. It ends with this process, even if this process is killed.
 
-    With enforce_iam, a function has only the permissions of its role. The credentials of this module are those of root.
+    With enforce_iam, a function has only the permissions of its role. CREDENTIALS are the credentials of root.
     """
     def command(logs: Path, data: Path) -> list[str]:
         return [sys.executable, str(HERE / "ministack_server.py"), str(logs), str(data)]
@@ -229,9 +229,9 @@ def answers(endpoint: str) -> bool:
 
 
 def end_group(process: subprocess.Popen) -> None:
-    """Ends a server and the functions that it started. Their data need not be saved."""
+    """Ends a server and the functions that it started, without saving their data."""
     if process.stdin is not None:
-        process.stdin.close()  # it has just ended by itself
+        process.stdin.close()  # the server ends when its standard input closes (orphan.py)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=STOP_SECONDS)
     with contextlib.suppress(ProcessLookupError):

@@ -39,7 +39,7 @@ UPLOADED: set[tuple[str, str]] = set()  # endpoints and keys; a key is the hash 
 Say = Callable[[str], None]
 
 
-# One session for all clients: reading its models takes the time.
+# All clients share one session, because reading the models of a session is slow.
 SESSION = botocore.session.Session()
 
 
@@ -96,8 +96,8 @@ def zip_bootstrap(path: Path) -> bytes:
 
 @functools.lru_cache(maxsize=len(BINARIES))
 def zip_file(path: Path, _changed: int, _size: int) -> bytes:
-    """Zips a binary. The same binary results in the same bytes: no time, no owner, one compression. An unchanged binary
-    is zipped once."""
+    """Zips a binary. The same binary results in the same bytes, because the time, the owner and the compression are
+    fixed. An unchanged binary is zipped once."""
     entry = zipfile.ZipInfo("bootstrap", date_time=(1980, 1, 1, 0, 0, 0))
     entry.external_attr = 0o100755 << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
@@ -170,7 +170,7 @@ def failures(cloudformation: Any, stack: str) -> str:
     events = cloudformation.describe_stack_events(StackName=stack)["StackEvents"]
     lines = [f"  {e['LogicalResourceId']} ({e.get('ResourceType', '?')}): {e.get('ResourceStatusReason', 'no reason')}"
              for e in reversed(events) if e["ResourceStatus"].endswith("_FAILED")]
-    return "\n".join(lines) or "  no event says why"
+    return "\n".join(lines) or "  no event has a reason"
 
 
 def parameter(text: str) -> tuple[str, str]:
@@ -184,7 +184,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--endpoint", required=True)
     parser.add_argument("--hub", default="default")
-    parser.add_argument("--binaries", type=Path, required=True, help="orchestrator/bootstrap and so on")
+    parser.add_argument("--binaries", type=Path, required=True, help="directory with <function>/bootstrap files")
     parser.add_argument("--param", type=parameter, action="append", default=[], metavar="Name=value")
     parser.add_argument("--template", type=Path, default=GOLDEN, help="a golden template of another release")
     args = parser.parse_args()

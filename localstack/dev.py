@@ -1,4 +1,4 @@
-"""The development loop: rebuilds changed functions and deploys them to the running cloud, whose instances stay."""
+"""The development loop: rebuilds changed functions and deploys them to the running cloud. Instances continue."""
 
 from __future__ import annotations
 

@@ -11,6 +11,6 @@ JVM = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g"]
 
 
 def command(java: str, jars: str, port: int) -> list[str]:
-    """Returns the command for a server in memory. The server listens on every interface, because it has no option to
-    restrict that."""
+    """Returns the command for an in-memory server. The server listens on every interface, because it has no option to
+    select one."""
     return [java, *JVM, "-cp", f"{jars}/*", MAIN, "-port", str(port), "-inMemory", "-disableTelemetry"]

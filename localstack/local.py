@@ -4,7 +4,7 @@
     local.py up [--app DIR] [--exec COMMAND ...]
     local.py cloud --env-file PATH                   starts only the cloud, without a deployment
 
-All processes that it starts end with it, and its temporary files are deleted.
+All processes that this program starts end with it, and its temporary files are deleted.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def arguments() -> argparse.Namespace:
     both.add_argument("--env-file", type=Path, help="JSON file with the environment, written when everything is running")
     both.add_argument("--log-dir", type=Path, help="directory for logs (default: a temporary one, deleted at exit)")
     both.add_argument("--enforce-iam", action="store_true", help="enforce the IAM roles of the functions")
-    both.add_argument("--until-eof", action="store_true", help="also stop at the end of standard input")
+    both.add_argument("--until-eof", action="store_true", help="stop when standard input closes")
     alone = commands.add_parser("cloud", parents=[both], help="start only the local cloud, until SIGINT or SIGTERM")
     alone.set_defaults(do=cloud_alone)
     up = commands.add_parser("up", parents=[both], help="start, deploy and serve until SIGINT or SIGTERM")
@@ -81,7 +81,7 @@ def arguments() -> argparse.Namespace:
 def deployed(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
     listener = proxy.listen(args.port)
     place = start_cloud(args, cleanup)
-    # Inside the cloud's own directory if it has one, so that both are deleted together.
+    # Use the directory of the cloud if it has one, so that both are deleted together.
     temporary = cleanup.enter_context(tempfile.TemporaryDirectory(
         prefix="perdure-build-", dir=getattr(place, "data", None), ignore_cleanup_errors=True))
     def build_and_deploy() -> dict[str, Any]:
@@ -191,7 +191,7 @@ def wait(args: argparse.Namespace) -> None:
 def run(command: list[str], variables: dict[str, str]) -> int:
     sys.stdout.flush()
     try:
-        # Its own process group, so that its child processes can be ended with it.
+        # Use a separate process group, so that child processes can be ended together with the command.
         process = subprocess.Popen(command, env={**os.environ, **variables}, start_new_session=True)
     except OSError as error:
         raise cloud.Failed(f"{command[0]}: {error.strerror}") from error

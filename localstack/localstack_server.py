@@ -34,8 +34,8 @@ def main() -> None:
 
 
 def starts_dynamodb_local(java: str, jars: str, log: Path) -> Any:
-    """Returns a start function for DynamoDB Local. LocalStack's own function starts it in another session, where it
-    would outlive this process."""
+    """Returns a start function for DynamoDB Local. LocalStack's own function starts DynamoDB Local in another session,
+    so that it would outlive this process."""
 
     def start(server: DynamodbServer) -> FuncThread:
         def serve(*_: Any) -> None:

@@ -192,12 +192,12 @@ class ProcessExecutor(RuntimeExecutor):
         wait([self.runtime.ready, self.runtime.exited], INIT_SECONDS, FIRST_COMPLETED)
         if not self.runtime.ready.done():
             self.runtime.end()
-            raise failure("Runtime.ExitError", f"{name} did not ask for an invocation: it ended, or took longer "
+            raise failure("Runtime.ExitError", f"{name} did not request an invocation: it ended, or took longer "
                                                f"than {INIT_SECONDS} s")
 
     def invoke(self, payload: dict[str, str]) -> InvocationResult:
-        """Runs one invocation. If the process dies or exceeds the time limit, its environment ends too."""
-        if self.runtime.exited.done():  # it died while it was idle
+        """Runs one invocation. If the process dies or exceeds the time limit, its environment also ends."""
+        if self.runtime.exited.done():  # the process died while it was idle
             self.runtime.end()
             self.launch()
         seconds = float(self.function_version.config.timeout)

@@ -57,7 +57,7 @@ class Environment:
         shutil.rmtree(self.folder, ignore_errors=True)
         run([base, "-m", "venv", str(self.folder)])
         run([str(self.python), "-m", "pip", "install", "--quiet", "--no-deps", "-r", str(self.requirements)])
-        # The stamp comes last: if it is missing, the next run starts again.
+        # Write the stamp last. If the stamp is missing, the next run installs the packages again.
         (self.folder / "requirements.sha256").write_text(self.fingerprint())
 
 

@@ -1,7 +1,7 @@
 """Invokes the renewer more often than a rule can.
 
-The rule of the template runs it on AWS and on ministack, but a rule has a resolution of a minute. Tests of the sweeper
-cannot wait for that.
+The rule of the template invokes the renewer on AWS and on ministack, but a rule has a resolution of a minute. Tests of
+the sweeper need shorter intervals.
 """
 
 from __future__ import annotations

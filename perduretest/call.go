@@ -14,22 +14,22 @@ import (
 	"github.com/perdure/perdure/perduretest/internal/goroutines"
 )
 
-// Call is one run of an activity's code or of its stub. Each retry is another Call, and so is a redelivery that runs
-// the code again after a crash. All fields are plain values that a test can compare.
+// Call is one run of an activity's code or of its stub. Each retry, and each redelivery that runs the code again after
+// a crash, is a separate Call. All fields are plain values that a test can compare.
 type Call struct {
-	// Activity is the activity's name, InstanceID the instance that called it, and ActivityID the ID of the event that
-	// scheduled it.
+	// Activity is the activity's name. InstanceID is the instance that called it. ActivityID is the ID of the event
+	// that scheduled it.
 	Activity, InstanceID string
 	ActivityID           int64
-	// Attempt is the attempt of the retry policy, counted from 1.
+	// Attempt is the number of the attempt under the retry policy, from 1.
 	Attempt int
 	// Input is the activity's input as JSON.
 	Input json.RawMessage
-	// StartedAt is when the code started, in virtual time since the Env was created. Duration is how long the code ran,
-	// or has run so far if Running is true.
+	// StartedAt is the start of the code, in virtual time since the Env was created. Duration is the run time of the
+	// code. If Running is true, it is the run time so far.
 	StartedAt, Duration time.Duration
 	Running             bool
-	// Output is the result as JSON, and Error the message of the error. Both are empty while Running is true.
+	// Output is the result as JSON, and Error is the message of the error. Both are empty while Running is true.
 	Output json.RawMessage
 	Error  string
 }
@@ -43,8 +43,8 @@ func CallInput[T any](c Call) (T, error) {
 	return in, nil
 }
 
-// Calls returns the calls of the named activities, or of all activities if no name is given, in the order of their
-// start.
+// Calls returns the calls of the named activities, or of all activities if no name is given, in the order in which they
+// started.
 func (e *Env) Calls(activities ...string) []Call {
 	e.t.Helper()
 	e.deployed.reject(e.t, "Calls")

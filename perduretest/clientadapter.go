@@ -28,7 +28,7 @@ func (b envBubble) Do(f func())     { b.env.do(f) }
 func (b envBubble) IsInside() bool  { return b.env.watchdog.isInside() }
 func (b envBubble) StartMayBeLost() { b.env.hub.Sweeper.StartMayBeLost() }
 
-// QueryInstance runs a query in the hub's orchestrators, which have the test's code. Time limits are in virtual time.
+// QueryInstance runs a query in the hub's orchestrators, which run the test's code. Time limits are in virtual time.
 func (b *clientAdapter) QueryInstance(
 	ctx context.Context, q provider.QueryRequest,
 ) (result json.RawMessage, err error) {
@@ -62,14 +62,14 @@ func (b *clientAdapter) WaitUpdate(
 	}
 }
 
-// errNoWait is the error of a wait that would not end.
+// errNoWait is the error of a wait that would never end.
 var errNoWait = errors.New("perduretest: an activity of WithNetwork, or code that it calls, cannot wait for an " +
 	"instance, because virtual time does not advance while it runs")
 
 // pollInterval is the interval at which an activity that waits for an instance reads it.
 const pollInterval = time.Second
 
-// pollInstance waits in an activity, where virtual time passes by itself.
+// pollInstance waits in an activity. There, virtual time passes without a call of Advance.
 func (b *clientAdapter) pollInstance(ctx context.Context, instanceID string) (in provider.Instance, err error) {
 	err = pollUntil(ctx, func(ctx context.Context) (done bool, err error) {
 		in, err = b.env.hub.Provider.ReadInstance(ctx, instanceID)

@@ -15,7 +15,7 @@ func (e *Env) Now() (now time.Time) {
 	return now
 }
 
-// RunUntilIdle runs everything that is due, until nothing is due. It does not advance the clock.
+// RunUntilIdle runs all messages, timers and code that are due, until none is due. It does not advance the clock.
 func (e *Env) RunUntilIdle() {
 	e.t.Helper()
 	e.deployed.reject(e.t, "RunUntilIdle")
@@ -23,8 +23,8 @@ func (e *Env) RunUntilIdle() {
 	e.drive(e.clock.settle)
 }
 
-// Advance advances the clock by d and runs everything that becomes due, each at its time. This includes the hub's
-// sweeper, which runs bulk jobs and retention.
+// Advance advances the clock by d and runs all messages, timers and code that become due, each at its time. It also
+// runs the hub's sweeper, which processes bulk jobs and retention.
 func (e *Env) Advance(d time.Duration) {
 	e.t.Helper()
 	if e.deployed != nil {
@@ -48,13 +48,13 @@ func (e *Env) Advance(d time.Duration) {
 	}
 }
 
-// AfterFunc calls f when d of virtual time has passed, before anything else that is due at that time. f runs on the
+// AfterFunc calls f after d of virtual time, before the messages and timers that are due at that time. f runs on the
 // test's goroutine, inside Advance or a wait. It may use the Client, fail the test and call AfterFunc.
 func (e *Env) AfterFunc(d time.Duration, f func()) {
 	e.agenda.add(e.Now().Add(d), f)
 }
 
-// agenda holds the functions of AfterFunc in the order of their times. It belongs to the goroutine of the test.
+// agenda contains the functions of AfterFunc in the order of their times. Only the goroutine of the test uses it.
 type agenda struct{ plans []plan }
 
 type plan struct {
@@ -92,7 +92,7 @@ type clock struct {
 	hub *simhub.Hub
 	// reached is the virtual time in nanoseconds since 1970.
 	reached *atomic.Int64
-	// halted stops the clock: the work at one moment of virtual time does not end.
+	// halted stops the clock if the work at one moment of virtual time does not end.
 	halted *atomic.Bool
 }
 
@@ -107,7 +107,7 @@ func (c clock) now() int64 {
 	return c.reached.Load()
 }
 
-// moveTo runs everything that is due before a time, and moves the clock there.
+// moveTo moves the clock to a time and runs the work that is due before that time.
 func (c clock) moveTo(until time.Time) {
 	for c.settle(); !c.halted.Load() && time.Now().Before(until); {
 		c.pass(time.Until(until))
@@ -117,7 +117,7 @@ func (c clock) moveTo(until time.Time) {
 	}
 }
 
-// settle runs everything that can run now, one step after the other. Calls of running functions precede new messages.
+// settle runs all work that can run now, one step after another. Calls of running functions precede new messages.
 func (c clock) settle() {
 	step := func() bool {
 		synctest.Wait()
@@ -128,7 +128,7 @@ func (c clock) settle() {
 	c.hub.Sweeper.Close()
 }
 
-// pass moves the clock until something may be due, by at most d.
+// pass moves the clock by at most d, and stops when new work may be due.
 func (c clock) pass(d time.Duration) {
 	if due, ok := c.hub.Cloud.NextDue(); ok {
 		d = min(d, time.Until(due))

@@ -14,14 +14,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// NewDeployed returns an Env for a deployed hub, such as dynamo.Open returns, so that a test body can run there as well
-// as in virtual time. Its time is real: Advance sleeps, and functions of AfterFunc run during Advance and waits. A wait
-// fails with an *IdleError after five minutes, or after the time of WithHangTimeout.
+// NewDeployed returns an Env for a deployed hub, for example from dynamo.Open. The same test body can then run in a
+// deployed hub and in virtual time. A deployed hub uses real time. Advance sleeps, and functions of AfterFunc run
+// during Advance and waits. A wait fails with an *IdleError after five minutes, or after the duration of
+// WithHangTimeout.
 //
 // Client, History, CompareGolden and Now work as in virtual time. RunUntilIdle, Stub, Calls, Deploy, CrashAt, Outage,
 // Expect, TableClient and RunSweeper fail the test. Options for virtual time have no effect.
 //
-// When the test passes, all instances that it started are terminated and purged. When it fails, they are kept.
+// If the test passes, all instances that it started are terminated and purged. If it fails, the instances are kept.
 func NewDeployed(t *testing.T, hub client.Backend, opts ...Option) *Env {
 	t.Helper()
 	o := options{hangTimeout: defaultDeployedTimeout}
@@ -52,7 +53,7 @@ type deployedHub struct {
 	started []string
 }
 
-// Unwrap returns the hub, so that the client finds its optional interfaces.
+// Unwrap returns the hub, so that the client can use the optional interfaces of the hub.
 func (d *deployedHub) Unwrap() client.Backend { return d.Backend }
 
 // StartOrchestration records the started instance.
@@ -64,7 +65,7 @@ func (d *deployedHub) StartOrchestration(ctx context.Context, s provider.Start) 
 	return in, err
 }
 
-// PrepareStart records the instance that the caller may start.
+// PrepareStart records the instance that the transaction of the caller may start.
 func (d *deployedHub) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
 	preparer, ok := unwrap.As[provider.StartPreparer](d.Backend)
 	if !ok {

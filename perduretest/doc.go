@@ -9,7 +9,7 @@
 //		status, _ := env.Client().Status(t.Context(), id)
 //	}
 //
-// Virtual time passes only in Env.Advance and in waits of Env.Client. Activities use virtual time too: time.Sleep and
+// Virtual time passes only in Env.Advance and in waits of Env.Client. Activities also use virtual time. time.Sleep and
 // timers end when the clock reaches their time. The execution order is the same in every run. Retries have no jitter.
 //
 // Every turn replays its history, so that nondeterministic code fails the test (see WithCache). Code that hangs fails
@@ -20,7 +20,7 @@
 //   - Env.CompareGolden compares a history with a file.
 //   - Env.CrashAt, Env.Outage and Env.Deploy simulate crashes, outages and deployments.
 //   - Env.Expect accepts a fault that the test causes on purpose.
-//   - WithNetwork runs activities that use the network, and TableClient gives access to your own DynamoDB tables.
+//   - WithNetwork runs activities that use the network, and TableClient returns a client for your own DynamoDB tables.
 //   - NewDeployed runs the same test body in a deployed hub.
 //
 // See docs/guides/testing.md.

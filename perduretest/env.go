@@ -16,8 +16,8 @@ import (
 )
 
 // Env is a task hub in a test. Its methods and its Client must be used by one goroutine at a time, normally the test's.
-// Two exceptions may use the Client too: an activity with its own context, and a server of the test that an activity of
-// WithNetwork calls.
+// An activity can also use the Client with its context. A server of the test can use the Client while an activity of
+// WithNetwork calls the server.
 type Env struct {
 	t        *testing.T
 	hub      *simhub.Hub
@@ -29,13 +29,13 @@ type Env struct {
 	agenda   agenda
 	progress progress
 	faults   faultChecks
-	builds   int // the number of Deploy calls
+	builds   int // number of Deploy calls
 
 	// work receives functions for the goroutine of the bubble. The channel is created outside of the bubble, so that
 	// virtual time does not pass while the goroutine waits.
 	work chan func()
-	// started is closed when the bubble has started, and ended when it has ended. close closes closing, which ends the
-	// bubble.
+	// started is closed when the bubble has started, and ended is closed when the bubble has ended. close closes the
+	// channel closing, which ends the bubble.
 	started, ended, closing chan struct{}
 	close                   func()
 	watchdog                watchdog
@@ -47,13 +47,13 @@ type Env struct {
 	unwinding, abandoned atomic.Bool
 }
 
-// New returns an Env that runs the code of r. The Env ends with the test, which cancels the contexts of activities that
-// are still running.
+// New returns an Env that runs the code of r. The Env ends with the test. The contexts of activities that are still
+// running are then cancelled.
 //
 // Every turn replays its history from the beginning, so that an orchestration that depends on randomness, on map order
 // or on the clock fails the test. WithCache keeps instances warm instead, like a deployed hub. The test also fails if
-// code hangs: an orchestration or activity that blocks forever or never ends, or an activity that ignores its cancelled
-// context. Env.Expect and WithoutFaultCheck accept such a Fault.
+// an orchestration or activity blocks forever or never ends, or if an activity ignores its cancelled context. Use
+// Env.Expect or WithoutFaultCheck to accept such a Fault.
 func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	t.Helper()
 	if goroutines.Current().Bubble != "" {
@@ -68,13 +68,13 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	}
 	o := options{hangTimeout: defaultHangTimeout, Options: simhub.Options{
 		Registry:   e.stubs.registryFor(e, r),
-		BatchSize:  1, // one message at a time, for a fixed order
+		BatchSize:  1, // one message at a time, so that the order is fixed
 		Ordered:    true,
 		Sweep:      true,
 		CacheBytes: -1,
 		Reports:    true,
 		Exclusive:  true,
-		// An unregistered activity stays unregistered. Its message is not sent again, so that the hub becomes idle.
+		// The message of an unregistered activity is not sent again, so that the hub becomes idle.
 		ResendAfterDeliveries: -1,
 	}}
 	for _, opt := range opts {
@@ -159,7 +159,7 @@ func (e *Env) make(o *options) {
 	e.admin = admin.New(backend, append(o.adminOptions(), admin.WithClock(e.Now))...)
 }
 
-// do runs f in the bubble and waits for it. A caller in the bubble, such as an activity, runs f itself.
+// do runs f in the bubble and waits for it. If the caller is in the bubble, such as an activity, do calls f directly.
 func (e *Env) do(f func()) {
 	e.t.Helper()
 	if e.deployed != nil || e.watchdog.isInside() {
@@ -173,7 +173,7 @@ func (e *Env) do(f func()) {
 	e.watchdog.offer(f, e.network.calls) // for example, from a server that an activity of WithNetwork calls
 }
 
-// drive is like do for a function that moves the clock. An activity must not run it.
+// drive is like do for a function that moves the clock. Activities must not call it.
 func (e *Env) drive(f func()) {
 	e.t.Helper()
 	if e.deployed != nil || e.watchdog.isInside() {
@@ -204,7 +204,7 @@ func (w *watchdog) offer(f func(), others chan<- func()) {
 	}
 }
 
-// outside panics if a call that moves the clock comes from an activity or orchestration.
+// outside panics if an activity or orchestration makes a call that moves the clock.
 func (e *Env) outside(what string) {
 	if e.watchdog.isInside() || e.network.isBusy() {
 		panic(fmt.Sprintf("perduretest: %s must be called from the test's goroutine, not from an activity or "+
@@ -212,7 +212,7 @@ func (e *Env) outside(what string) {
 	}
 }
 
-// errorf fails the test, unless the Env has abandoned its bubble.
+// errorf fails the test, unless the bubble was abandoned.
 func (e *Env) errorf(format string, args ...any) {
 	if !e.abandoned.Load() {
 		e.t.Helper()
@@ -221,11 +221,11 @@ func (e *Env) errorf(format string, args ...any) {
 }
 
 // Client returns the client of the hub. Its waits advance the clock until the instance has ended, and fail with an
-// *IdleError if nothing can end the instance. In an activity, a wait of the Client takes virtual time.
+// *IdleError if nothing can end the instance. In an activity, virtual time passes while the Client waits.
 //
-// A context that does not use virtual time, such as the test's own, uses real time. Its end stops a wait (Wait,
-// WaitForStart, Update, StartOrUpdate, CallEntity) but no other call, and Advance does not reach its deadline. The
-// context of an activity uses virtual time.
+// The deadline of a context that was created outside of an activity, such as the context of the test, is in real time.
+// Its end stops a wait (Wait, WaitForStart, Update, StartOrUpdate, CallEntity) but no other call, and Advance does not
+// affect its deadline. The context of an activity uses virtual time.
 func (e *Env) Client() *client.Client { return e.client }
 
 // Admin returns a client that operates the hub. Contexts have the same meaning as for Client. Reconcile, PurgeQueues
@@ -238,7 +238,7 @@ func (e *Env) Admin() *admin.Client {
 	return e.admin
 }
 
-// endTimeout is the virtual time after the end of a test in which running code must end.
+// endTimeout is the virtual time that running code has to end after the end of a test.
 const endTimeout = 24 * time.Hour
 
 // end ends the Env with its test.

@@ -33,7 +33,7 @@ func ExampleEnv_Deploy() { //nolint:testableexamples // it needs a test: TestExa
 	}
 }
 
-// This example checks that the instance completes wherever a process dies.
+// This example checks that the instance completes, regardless of the call at which a process dies.
 func ExampleCrashAtEveryCall() { //nolint:testableexamples // it needs a test: TestExamples_eachExample_passes has one
 	t := exampleT // in your test, its *testing.T
 

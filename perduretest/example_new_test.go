@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// expire waits for an approval, for three days at most.
+// expire waits at most three days for an approval.
 func expire(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 	approved, late := perdure.WaitForExternalEvent[string](ctx, "approved"), perdure.CreateTimer(ctx, 72*time.Hour)
 	if first, err := perdure.Select(ctx, approved, late); err != nil || first == 1 {
@@ -18,7 +18,7 @@ func expire(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 	return "approved by " + by, err
 }
 
-// This example tests an orchestration that waits for three days. The test takes no time.
+// This example tests an orchestration that waits for three days. The test runs in milliseconds.
 func ExampleNew() {
 	t := exampleT // in your test, its *testing.T
 

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// This example stubs two activities: one fails twice before it succeeds, and the other takes six hours.
+// This example stubs two activities. One fails twice before it succeeds, and the other takes six hours.
 func ExampleEnv_Stub() { //nolint:testableexamples // it needs a test: TestExamples_eachExample_passes has one
 	t := exampleT // in your test, its *testing.T
 

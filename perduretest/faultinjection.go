@@ -23,9 +23,9 @@ const (
 	S3 Service = "S3"
 )
 
-// Outage makes all calls to a service fail for d of virtual time, including those of the Client. Messages that are
+// Outage makes all calls to a service fail for d of virtual time, including calls of the Client. Messages that are
 // already in a queue of SQS are still delivered to the functions. An unknown service fails the test. A message that
-// fails for hours moves to the dead-letter queue. The sweeper recovers it at its first tick after the outage.
+// fails for hours is moved to the dead-letter queue. The sweeper recovers it at its first tick after the outage.
 func (e *Env) Outage(service Service, d time.Duration) {
 	e.t.Helper()
 	e.deployed.reject(e.t, "Outage")
@@ -37,9 +37,9 @@ func (e *Env) Outage(service Service, d time.Duration) {
 	e.hub.Sweeper.OutageUntil(end)
 }
 
-// CrashAt kills the function's process that makes the n-th AWS call from now on, counted from 1. Neither this call nor
-// anything that the process would do afterwards happens. SQS redelivers the process's messages after 90 seconds, or
-// after 15 minutes for an activity. Calls of the sweeper are not counted.
+// CrashAt kills the function's process that makes the n-th AWS call from now, counted from 1. The process does not make
+// this call and does nothing afterwards. SQS redelivers the process's messages after 90 seconds, or after 15 minutes
+// for an activity. Calls of the sweeper are not counted.
 func (e *Env) CrashAt(n int) {
 	e.t.Helper()
 	e.deployed.reject(e.t, "CrashAt")
@@ -52,7 +52,8 @@ func (e *Env) CrashAt(n int) {
 // AWSCalls returns the number of AWS calls that the functions have made. Use it to choose the argument of CrashAt.
 func (e *Env) AWSCalls() int { return int(e.trouble.Calls()) }
 
-// crash is an option of New: the call at which a process dies (0 for none), and whether the call succeeds first.
+// crash is an option of New. at is the number of the call at which a process dies, or 0. If after is true, the process
+// dies after the call.
 type crash struct {
 	at    int64
 	after bool
@@ -66,10 +67,10 @@ const shortRunStep = 7
 // maxTestedCalls limits the tested calls.
 const maxTestedCalls = 10_000
 
-// CrashAtEveryCall runs body once without a crash, and then twice for each AWS call of the functions as subtests: the
-// process dies before the call, and after it. body creates an Env with the option and the environment that its
-// activities need, and checks that the work is done. Do not call t.Helper in body: it hides the line that fails. With
-// -short, only every seventh call is tested.
+// CrashAtEveryCall runs body once without a crash, and then in two subtests for each AWS call of the functions. The
+// process dies before the call in the first subtest, and after the call in the second. body creates an Env with the
+// option, sets up the services that its activities use, and checks that the work is done. Do not call t.Helper in body,
+// because it hides the line that fails. With -short, only every seventh call is tested.
 func CrashAtEveryCall(t *testing.T, body func(t *testing.T, crashes Option) *Env) {
 	t.Helper()
 	calls := 0
@@ -84,8 +85,8 @@ func CrashAtEveryCall(t *testing.T, body func(t *testing.T, crashes Option) *Env
 	}
 }
 
-// RunSweeper runs the hub's sweeper once, now. Otherwise the sweeper runs every two minutes of virtual time in Advance
-// and in waits of the Client.
+// RunSweeper runs the hub's sweeper once immediately. The sweeper also runs every two minutes of virtual time in
+// Advance and in waits of the Client.
 //
 // A wait does not advance the time for a start that was committed without a Wake (client.PrepareStart). It returns an
 // *IdleError instead. Use RunSweeper or Advance.
@@ -100,14 +101,14 @@ func RunSweeper(env *Env) {
 	}
 }
 
-// Deploy replaces the code of the functions by r, as another build. Instances continue with the new code, and blocked
-// ones retry. Stubs stay. After Deploy, nondeterminism does not fail the test: an instance whose history does not match
-// the code is blocked, and Status returns the diagnosis.
+// Deploy replaces the code of the functions by r, as a new build. Instances continue with the new code, and blocked
+// instances are retried. Stubs remain in effect. After Deploy, nondeterminism does not fail the test. An instance whose
+// history does not match the code is blocked, and Status returns the diagnosis.
 func (e *Env) Deploy(r *perdure.Registry) {
 	e.t.Helper()
 	e.deployed.reject(e.t, "Deploy")
 	e.RunUntilIdle()
-	e.faults.excuse([]Fault{Nondeterminism}) // the new code need not fit the histories of the old code
+	e.faults.excuse([]Fault{Nondeterminism}) // the new code may deviate from the histories of the old code
 	var err error
 	e.do(func() {
 		e.builds++

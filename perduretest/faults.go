@@ -19,17 +19,16 @@ type Fault string
 
 // The faults that an Env detects.
 const (
-	// Nondeterminism means that an orchestration made other decisions than its history, for example because it depends
-	// on the clock or on map order. It does not fail the test after Env.Deploy.
+	// Nondeterminism means that the decisions of an orchestration differ from its history, for example because the code
+	// depends on the clock or on map order. It does not fail the test after Env.Deploy.
 	Nondeterminism = Fault(faults.Nondeterminism)
 	// Hang means that an orchestration did not return to the engine for 10 seconds of virtual time, because it blocks
-	// on something other than a future. Code that keeps virtual time from passing, such as an endless loop, ends the
-	// test instead.
+	// on something other than a future. Code that stops virtual time, such as an endless loop, ends the test instead.
 	Hang = Fault(faults.Hang)
 	// ForeignGoroutine means that an orchestration used its context or a future on another goroutine.
 	ForeignGoroutine = Fault(faults.ForeignGoroutine)
-	// GoroutineLeak means that an activity did not return within 10 seconds after its context had ended, or that code
-	// was still running after the end of the test.
+	// GoroutineLeak means that an activity did not return within 10 seconds after the end of its context, or that code
+	// was still running after the test.
 	GoroutineLeak = Fault(faults.GoroutineLeak)
 )
 
@@ -37,7 +36,7 @@ const (
 var allFaults = []Fault{Nondeterminism, Hang, ForeignGoroutine, GoroutineLeak}
 
 // Expect makes the test require faults instead of failing because of them. Call it before the faulty code runs. Each
-// kind may happen several times. The test fails at its end if one of them has not happened.
+// kind may happen several times. The test fails at its end if one of the faults has not happened.
 //
 //	env.Expect(perduretest.Nondeterminism)
 //	status, err := env.Client().Wait(t.Context(), id) // an *IdleError: the instance is blocked
@@ -50,12 +49,12 @@ func (e *Env) Expect(kinds ...Fault) {
 	e.faults.expect(kinds)
 }
 
-// WithoutFaultCheck disables the checks for faults. Unlike with Env.Expect, the faults do not have to happen.
+// WithoutFaultCheck disables the checks for faults. Unlike Env.Expect, it does not require the faults to happen.
 func WithoutFaultCheck(kinds ...Fault) Option {
 	return option(func(o *options) { o.unchecked = append(o.unchecked, kinds...) })
 }
 
-// checkFaults returns an error if one of the kinds is unknown.
+// checkFaults returns an error if a kind is unknown.
 func checkFaults(kinds []Fault) error {
 	for _, kind := range kinds {
 		if !slices.Contains(allFaults, kind) {
@@ -73,7 +72,7 @@ type faultChecks struct {
 	unchecked []Fault
 	expected  []Fault
 	happened  map[Fault]bool
-	reported  map[string]bool // the faults that failed the test
+	reported  map[string]bool // keys of the faults that failed the test
 }
 
 // excuse disables the checks for faults.
@@ -90,7 +89,7 @@ func (c *faultChecks) expect(kinds []Fault) {
 	c.expected = append(c.expected, kinds...)
 }
 
-// record records a fault. It reports whether the fault fails the test, which it does once for each key.
+// record records a fault. It returns true if the fault must fail the test, at most once for each key.
 func (c *faultChecks) record(kind Fault, key string) (fails bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +104,7 @@ func (c *faultChecks) record(kind Fault, key string) (fails bool) {
 	return true
 }
 
-// isExcused reports whether faults of a kind do not fail the test. The caller holds mu.
+// isExcused reports whether faults of a kind do not fail the test. The caller must hold mu.
 func (c *faultChecks) isExcused(kind Fault) bool {
 	return slices.Contains(c.unchecked, kind) || slices.Contains(c.expected, kind)
 }
@@ -154,8 +153,8 @@ func (c *faultChecks) observe(f faults.Event) {
 	c.failf(Fault(f.Kind), key, "%v", f.Err)
 }
 
-// observeLeak records an activity that the engine has abandoned. unwind checks the activities that run when the test
-// ends.
+// observeLeak records an activity that the engine has abandoned. At the end of the test, unwind does this check
+// instead.
 func (c *faultChecks) observeLeak(f *faults.Event) {
 	if c.env.unwinding.Load() {
 		return
@@ -170,14 +169,14 @@ func (c *faultChecks) observeLeak(f *faults.Event) {
 	}
 }
 
-// failf records a fault and fails the test, unless the fault is excused. Faults with the same key fail it once.
+// failf records a fault and fails the test, unless the fault is excused. Faults with the same key fail the test once.
 func (c *faultChecks) failf(kind Fault, key, format string, args ...any) {
 	if c.record(kind, key) {
 		c.env.errorf("perduretest: "+format, args...)
 	}
 }
 
-// checkLeft checks the goroutines that are left when the bubble ends with the panic r.
+// checkLeft reports the goroutines that still run when the bubble ends with the panic r.
 func (c *faultChecks) checkLeft(r any) {
 	left := c.env.watchdog.ofUsers()
 	if c.wasExcused(Hang, ForeignGoroutine) {

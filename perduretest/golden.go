@@ -27,15 +27,15 @@ func (e *Env) History(instanceID string) []history.Event {
 	return events
 }
 
-// updateVariable is the variable that makes CompareGolden write files.
+// updateVariable is the environment variable that makes CompareGolden write files.
 const updateVariable = "PERDURE_UPDATE"
 
 // CompareGolden compares the whole history of an instance with a file, such as testdata/order.json. If they differ, it
 // fails the test with the first event that differs and reports whether running instances would be blocked. With
 // PERDURE_UPDATE=1 in the environment, it writes the file instead.
 //
-// Random IDs are compared by their first position. The file has the format of `perdure history --json`. Replay reads it
-// too.
+// Random IDs are compared by the order of their first occurrence. The file has the format of `perdure history --json`.
+// Replay can read the file.
 func (e *Env) CompareGolden(instanceID, file string) {
 	e.t.Helper()
 	now, err := documentOf(e, instanceID)
@@ -76,7 +76,7 @@ func documentOf(e *Env, instanceID string) (doc history.Document, err error) {
 	if err != nil {
 		return doc, err
 	}
-	slices.Reverse(executions) // the oldest first
+	slices.Reverse(executions) // oldest first
 	all := make([]history.DocumentExecution, len(executions))
 	for i, x := range executions {
 		events, err := client.Collect(e.client.History(ctx, instanceID, client.WithExecutionID(x.ExecutionID)))
@@ -106,7 +106,7 @@ func consequence(code *registry.Registry, recorded *history.Document) string {
 }
 
 func readDocument(file string) (history.Document, error) {
-	b, err := os.ReadFile(file) //nolint:gosec // the path is a test's
+	b, err := os.ReadFile(file) //nolint:gosec // the test chooses the path
 	if err != nil {
 		return history.Document{}, fmt.Errorf("%w", err)
 	}

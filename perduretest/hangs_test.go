@@ -228,7 +228,7 @@ func TestNondeterminism_secondReplayMatches_failsTheTest(t *testing.T) {
 		start(t, env, "bad", nil)
 		env.Advance(time.Hour)
 	}, "nondeterminism in instance",
-		`history has ActivityScheduled "work", the code asked for ActivityScheduled "other"`)
+		`history has ActivityScheduled "work", the code requested ActivityScheduled "other"`)
 }
 
 // The hang timeout of the Env ends an endless loop, whether or not virtual time advances.

@@ -13,14 +13,14 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// idleCheck checks whether instances can continue, and describes what they wait for.
+// idleCheck checks whether instances can continue, and describes their waits.
 type idleCheck struct{ env *Env }
 
-// maxSilence is the time without a heartbeat after which an activity counts as stuck. On Lambda an activity runs for 15
-// minutes.
+// maxSilence is the time without a heartbeat after which an activity counts as stuck. On Lambda, an activity runs for
+// at most 15 minutes.
 const maxSilence = 3 * time.Hour
 
-// isIdle reports whether nothing is due or running.
+// isIdle reports whether no work is due or running.
 func (q idleCheck) isIdle() (idle bool) {
 	if _, planned := q.env.agenda.next(); planned {
 		return false
@@ -32,7 +32,7 @@ func (q idleCheck) isIdle() (idle bool) {
 	return idle
 }
 
-// idle returns the error of an instance that nothing can end.
+// idle returns the error of a wait for an instance that will not end.
 func (q idleCheck) idle(ctx context.Context, in *provider.Instance) *IdleError {
 	return &IdleError{
 		InstanceID: in.InstanceID, Status: in.Status, Diagnosis: in.Diagnosis,
@@ -40,8 +40,8 @@ func (q idleCheck) idle(ctx context.Context, in *provider.Instance) *IdleError {
 	}
 }
 
-// hasStalled reports whether an instance waits only for events and for stuck activities. It checks once in maxSilence
-// of virtual time, counted from since.
+// hasStalled reports whether an instance waits only for events and stuck activities. It checks once in maxSilence of
+// virtual time, counted from since.
 func (q idleCheck) hasStalled(ctx context.Context, instanceID string, since *time.Time) bool {
 	now := q.env.Now()
 	if _, planned := q.env.agenda.next(); planned || now.Sub(*since) <= maxSilence || len(q.env.log.running()) == 0 {
@@ -51,7 +51,7 @@ func (q idleCheck) hasStalled(ctx context.Context, instanceID string, since *tim
 	return !q.mayContinue(context.WithoutCancel(ctx), instanceID)
 }
 
-// mayContinue reports whether an instance waits for something that happens by itself.
+// mayContinue reports whether an instance waits for work that does not depend on the test.
 func (q idleCheck) mayContinue(ctx context.Context, instanceID string) bool {
 	p, err := q.env.client.Pending(ctx, instanceID, "", 0)
 	if err != nil || p.Total > len(p.Items) {
@@ -59,7 +59,7 @@ func (q idleCheck) mayContinue(ctx context.Context, instanceID string) bool {
 	}
 	return slices.ContainsFunc(p.Items, func(x client.PendingItem) bool {
 		switch x.Kind {
-		case client.PendingExternalEvent, client.PendingUpdate: // the waits of a handler are listed too
+		case client.PendingExternalEvent, client.PendingUpdate: // the waits of a handler are listed separately
 			return false
 		case client.PendingSubOrchestration:
 			return q.mayContinue(ctx, x.InstanceID)
@@ -79,7 +79,7 @@ func latest(times ...time.Time) time.Time {
 // maxDepth limits the depth of described sub-orchestrations.
 const maxDepth = 3
 
-// waits describes what an instance and its sub-orchestrations wait for.
+// waits describes the waits of an instance and its sub-orchestrations.
 func (q idleCheck) waits(ctx context.Context, instanceID string, depth int) []string {
 	p, err := q.env.client.Pending(ctx, instanceID, "", 0)
 	if err != nil {
@@ -99,7 +99,7 @@ func (q idleCheck) waits(ctx context.Context, instanceID string, depth int) []st
 	return texts
 }
 
-// describeStatus describes why a paused instance, or one that was not started, cannot continue.
+// describeStatus describes the reason why a paused instance or an instance without a first turn cannot continue.
 func (q idleCheck) describeStatus(ctx context.Context, instanceID string) []string {
 	s, err := q.env.client.Status(ctx, instanceID)
 	switch {

@@ -10,13 +10,13 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// A wait for an endless instance must fail:
+// A wait for an instance that never ends must fail:
 //
 //   - An instance without progress repeats attempts without a result, or continues as new with the same input. The wait
-//     ends after the hang timeout of the Env and a number of moves of the clock, so that a slow machine does not end
-//     it.
-//   - An instance that keeps recording, such as a timer each hour, may be long. The wait ends after 100 years of
-//     virtual time, or half of the time that go test has left, so that the next tests run.
+//     ends after the hang timeout of the Env and a minimum number of moves of the clock. Because of that number, a slow
+//     machine does not end the wait.
+//   - An instance that continues to record events, such as a timer each hour, may be correct. The wait ends after 100
+//     years of virtual time, or after half of the remaining timeout of go test, so that the next tests run.
 //
 // See docs/decisions/0012-test-kit.md.
 
@@ -31,15 +31,15 @@ const (
 type loopDetector struct {
 	env     *Env
 	began   time.Time     // in real time
-	virtual int64         // the start in virtual time, in nanoseconds since 1970
-	most    time.Duration // the limit in real time; 0 for none
+	virtual int64         // start in virtual time, in nanoseconds since 1970
+	most    time.Duration // limit in real time, or 0
 
-	from      map[string]instanceProgress // the progress at the first check
-	before    map[string]instanceProgress // the progress at the last check
-	ran       []attempt                   // the running activities at the last check
+	from      map[string]instanceProgress // progress at the first check
+	before    map[string]instanceProgress // progress at the last check
+	ran       []attempt                   // running activities at the last check
 	checkedAt time.Time
-	since     time.Time // of the last progress
-	moves     int       // of the clock since then
+	since     time.Time // time of the last progress
+	moves     int       // moves of the clock since then
 }
 
 // attempt is one run of the code of an activity.
@@ -56,7 +56,8 @@ func newLoopDetector(e *Env) *loopDetector {
 	}
 }
 
-// share returns the time limit of a call: half of the time that go test has left, or 0 if there is no limit.
+// share returns the time limit of a call, which is half of the remaining timeout of go test. It returns 0 if go test
+// has no timeout.
 func (w *watchdog) share() time.Duration {
 	end, some := w.env.t.Deadline()
 	if !some {
@@ -65,7 +66,7 @@ func (w *watchdog) share() time.Duration {
 	return max(time.Until(end)/2, time.Millisecond)
 }
 
-// diagnose returns why the wait will not end, or an empty string. Call it after each move of the clock.
+// diagnose returns the reason why the wait will not end, or an empty string. Call it after each move of the clock.
 func (v *loopDetector) diagnose(ctx context.Context) string {
 	v.moves++
 	if years := time.Duration(v.env.clock.reached.Load() - v.virtual); years > maxVirtual {
@@ -88,13 +89,13 @@ func (v *loopDetector) diagnose(ctx context.Context) string {
 	return ""
 }
 
-// passed describes the time of the wait.
+// passed returns the duration of the wait as a text.
 func (v *loopDetector) passed() string {
 	virtual := time.Duration(v.env.clock.reached.Load() - v.virtual)
 	return fmt.Sprintf("%v and %s of virtual time", time.Since(v.began).Round(time.Second), days(virtual))
 }
 
-// days describes a time that may be years.
+// days formats a duration that may be years.
 func days(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d < 3*day {
@@ -103,9 +104,9 @@ func days(d time.Duration) string {
 	return fmt.Sprintf("%d days", d/day)
 }
 
-// hasProgress reports whether there was progress since the last check: a turn of an instance, unless it continued as
-// new with the same input. A function of AfterFunc is progress too, and so is an attempt that still runs: hasStalled
-// checks whether it will end. The first check returns false.
+// hasProgress reports whether an instance has made progress since the last check. Progress is a turn, unless the
+// instance continued as new with the same input. A planned function of AfterFunc and an attempt that is still running
+// also count as progress, because hasStalled checks for stuck activities. The first check returns false.
 func (v *loopDetector) hasProgress(ctx context.Context) bool {
 	before, ran, first := v.before, v.ran, v.before == nil
 	v.before, v.ran = v.env.progress.now(), v.attempts()

@@ -13,16 +13,16 @@ import (
 	"github.com/perdure/perdure/perduretest/internal/goroutines"
 )
 
-// Virtual time stops while a goroutine waits for the network, which a keep-alive connection does for its whole life.
-// Activities that use the network therefore run outside of the bubble, and virtual time waits for them.
+// Virtual time stops while a goroutine waits for the network, and a keep-alive connection always waits. Activities that
+// use the network therefore run outside of the bubble, and virtual time waits for them.
 
 // WithNetwork runs activities in real time, while virtual time stops. Use it for activities that use the network, files
 // or processes, such as an HTTP client with keep-alive connections to a server of the test. Without names it applies to
 // all activities. Activities with a stub are not affected.
 //
-// These activities run one at a time. Their context ends after half of the time of WithHangTimeout, and never because
-// of a cancellation or an activity timeout, because no virtual time passes. They and the servers that they call may use
-// Env.Client, but cannot wait for an instance.
+// These activities run one at a time. Their context ends after half of the duration of WithHangTimeout. A cancellation
+// or an activity timeout does not end the context, because no virtual time passes. These activities and the servers
+// that they call may use Env.Client, but cannot wait for an instance.
 func WithNetwork(activities ...string) Option {
 	return option(func(o *options) {
 		o.network = append(o.network, activities...)
@@ -35,9 +35,9 @@ type network struct {
 	all         bool
 	names       []string
 	hangTimeout time.Duration
-	// tickets are created outside of the bubble, because of their channels.
+	// tickets are created outside of the bubble, because channels of the bubble cannot be used outside of it.
 	tickets chan *ticket
-	running sync.Map // tickets by the ID of their goroutine
+	running sync.Map // maps the ID of a goroutine to its ticket
 	// calls receives calls for the bubble from other goroutines, such as a server that the running activity calls.
 	calls chan func()
 }
@@ -56,7 +56,7 @@ func newNetwork(o *options) *network {
 	}
 }
 
-// isBusy reports whether an activity runs outside.
+// isBusy reports whether an activity is running outside of the bubble.
 func (n *network) isBusy() (busy bool) {
 	n.running.Range(func(any, any) bool {
 		busy = true
@@ -65,7 +65,7 @@ func (n *network) isBusy() (busy bool) {
 	return busy
 }
 
-// concerns reports whether an activity runs outside.
+// concerns reports whether an activity runs outside of the bubble.
 func (n *network) concerns(activity string) bool { return n.all || slices.Contains(n.names, activity) }
 
 // issue creates tickets until ended is closed.
@@ -122,10 +122,10 @@ func (t *ticket) do(f func()) {
 	<-done
 }
 
-// errEnded is the error of an activity that ended its goroutine.
+// errEnded is the error of an activity that called runtime.Goexit.
 var errEnded = errors.New("goroutine was ended by runtime.Goexit")
 
-// run runs the code of an activity outside, and its calls in the bubble.
+// run runs the code of an activity outside of the bubble, and its calls in the bubble.
 func (n *network) run(
 	ctx context.Context, code activityCode, input json.RawMessage,
 ) (out json.RawMessage, f *history.Failure) {
@@ -140,7 +140,7 @@ func (n *network) run(
 	t.work <- func() {
 		ctx, cancel := context.WithTimeout(activityctx.WithHeartbeats(valuesOf{ctx}, buffer), n.hangTimeout/2)
 		defer cancel()
-		out, f = code(ctx, input) //nolint:contextcheck // it has the values of the context, and an end of its own
+		out, f = code(ctx, input) //nolint:contextcheck // the context has the same values and its own end
 	}
 	for {
 		select {
@@ -159,16 +159,17 @@ func (n *network) run(
 	}
 }
 
-// valuesOf has the values of a context, without its end, which belongs to the bubble.
+// valuesOf is a context with the values of another context, but without its end. The end belongs to the bubble.
 type valuesOf struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // valuesOf is a context
 }
 
 func (valuesOf) Deadline() (at time.Time, ok bool) { return at, false }
 func (valuesOf) Done() <-chan struct{}             { return nil }
 func (valuesOf) Err() error                        { return nil }
 
-// heartbeatBuffer keeps the heartbeats of an activity until it has ended, because no virtual time passes before.
+// heartbeatBuffer stores the heartbeats of an activity until the activity has ended, because no virtual time passes
+// before its end.
 type heartbeatBuffer struct {
 	last json.RawMessage
 

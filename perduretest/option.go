@@ -22,7 +22,7 @@ type options struct {
 	allNetwork bool
 	// unchecked are the faults of WithoutFaultCheck.
 	unchecked []Fault
-	// tables are those of WithTable.
+	// tables are the tables of WithTable.
 	tables []simaws.TableConfig
 }
 
@@ -33,16 +33,16 @@ type option func(*options)
 
 func (f option) apply(o *options) { f(o) }
 
-// WithLogger sets the logger of the engine and of the orchestrations. The default discards everything.
+// WithLogger sets the logger of the engine and of the orchestrations. By default, log records are discarded.
 func WithLogger(l *slog.Logger) Option {
 	return option(func(o *options) { o.Logger = l })
 }
 
-// WithCache keeps instances warm between turns, so that only lost instances are replayed. Use it to test the
-// difference, and for large histories: replaying each of n turns takes time proportional to n².
+// WithCache keeps instances warm between turns, so that only lost instances are replayed. Use it to compare warm and
+// cold instances, and for large histories, because a replay in each of n turns takes time proportional to n².
 func WithCache() Option { return option(func(o *options) { o.CacheBytes = 0 }) }
 
-// WithJitter keeps the jitter of retry policies. By default, each wait is exactly the interval of its policy.
+// WithJitter enables the jitter of retry policies. By default, each wait is exactly the interval of its policy.
 func WithJitter() Option { return option(func(o *options) { o.Jitter = true }) }
 
 // WithInterceptors adds interceptors that run around turns, activities and calls of Env.Client, as in a deployed hub.
@@ -55,8 +55,8 @@ func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 	return option(func(o *options) { o.Codecs = append([]perdure.Codec{codec}, others...) })
 }
 
-// WithLargePayloads gives the hub a payload store, like LargePayloads of the CDK construct. Without it, payloads over
-// 200 KiB fail, as in a hub without one.
+// WithLargePayloads gives the hub a payload store, like LargePayloads of the CDK construct. Without a payload store,
+// payloads of more than 200 KiB fail.
 func WithLargePayloads() Option { return option(func(o *options) { o.Bucket = true }) }
 
 // clientOptions returns the options of Env.Client.
@@ -68,13 +68,13 @@ func (o *options) clientOptions() []client.Option {
 	return all
 }
 
-// adminOptions are the options of Env.Admin.
+// adminOptions returns the options of Env.Admin.
 func (o *options) adminOptions() []admin.Option {
 	return []admin.Option{admin.WithInterceptors(o.Interceptors...)}
 }
 
-// WithHangTimeout sets the real time after which the test fails because code hangs. It limits how long code may compute
-// or wait for the network, how long one instant of virtual time may last, and how long a wait continues without
-// progress. The default is a minute. Code that waits for a mutex or a channel gets a twelfth of it. Code that makes
-// progress is not limited. With NewDeployed, it limits a wait, and the default is five minutes.
+// WithHangTimeout sets the real time after which the test fails because code hangs. It limits the time for which code
+// computes or waits for the network, the duration of one instant of virtual time, and a wait without progress. The
+// default is a minute. The limit for code that waits for a mutex or a channel is a twelfth of d. Code that makes
+// progress is not limited. With NewDeployed, d limits each wait, and the default is five minutes.
 func WithHangTimeout(d time.Duration) Option { return option(func(o *options) { o.hangTimeout = d }) }

@@ -62,7 +62,7 @@ func (p *progress) now() map[string]instanceProgress {
 	return maps.Clone(p.by)
 }
 
-// maxShown limits the instances in a failure.
+// maxShown limits the instances in a failure message.
 const maxShown = 3
 
 // since describes the instances with the most turns since an earlier state.

@@ -26,16 +26,16 @@ func AllowInputChanges() ReplayOption {
 }
 
 // WithReplayCodecs sets the codecs of the history's payloads. Payloads in the payload store are compared but cannot be
-// fetched: code that reads such a result fails the test.
+// fetched. Code that reads such a result fails the test.
 func WithReplayCodecs(codecs ...perdure.Codec) ReplayOption {
 	return func(o *replayOptions) { o.codecs = append(o.codecs, codecs...) }
 }
 
 // Replay runs the code in r against a recorded history, as written by `perdure export`, and fails the test if the code
-// makes different decisions. Keep some histories in testdata to find changes that would block running instances.
+// makes different decisions. Store some histories in testdata to find changes that would block running instances.
 //
-// The test also fails if the code passes a different input to an activity or another orchestration. Such a change does
-// not block instances in another build. Use AllowInputChanges if it is intended. Otherwise the code depends on map
+// The test also fails if the code passes a different input to an activity or another orchestration. Such a difference
+// does not block running instances. If the change is intended, use AllowInputChanges. Otherwise the code depends on map
 // order, the clock or randomness.
 func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayOption) {
 	tb.Helper()

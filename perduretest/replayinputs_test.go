@@ -53,7 +53,7 @@ func TestReplay_inputsDiffer_failsUnlessAllowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `event #3: history has ActivityScheduled "charge" with the input 1, the code asks for ActivityScheduled "charge" with the input 2`
+	want := `event #3: history has ActivityScheduled "charge" with the input 1, the code requests ActivityScheduled "charge" with the input 2`
 	strict, lenient := &recorder{TB: t}, &recorder{TB: t}
 	perduretest.Replay(strict, r, doc)
 	perduretest.Replay(lenient, r, doc, perduretest.AllowInputChanges())

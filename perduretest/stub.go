@@ -26,8 +26,8 @@ import (
 //	env.Stub("quote").Returns(10, 12)                         // returns 10, then always 12
 //	env.Stub("pack").Takes(6 * time.Hour).Returns(nil)
 //
-// The last step is repeated if it is Returns or StubFunc. If the script ends with Fails, the activity's own code runs
-// afterwards; if the activity is not registered, the test fails. For an activity that always fails, use a large n or
+// The last step is repeated if it is Returns or StubFunc. If the script ends with Fails, later runs use the code of the
+// activity. If the activity is not registered, the test fails. For an activity that always fails, use a large n or
 // StubFunc. Takes applies to every run. Each attempt of a retry policy is a run. Env.Calls lists the runs with their
 // inputs.
 type Stub struct {
@@ -54,7 +54,7 @@ type step struct {
 // activityCode is the code of an activity in a registry.
 type activityCode = func(context.Context, json.RawMessage) (json.RawMessage, *history.Failure)
 
-// Stub returns the stub of an activity, which replaces the activity from now on. The activity does not have to be
+// Stub returns the stub of an activity. From now on, the stub replaces the activity. The activity does not have to be
 // registered. If it is not registered and uses another queue than perdure.DefaultQueue, pass perdure.OnQueue. A stub of
 // an unregistered activity that is never called is logged at the end of the test, because its name may be misspelled.
 func (e *Env) Stub(activity string, opts ...perdure.ActivityOption) *Stub {
@@ -65,8 +65,8 @@ func (e *Env) Stub(activity string, opts ...perdure.ActivityOption) *Stub {
 	return s
 }
 
-// StubFunc runs fn in place of an activity, from now on or as the next step of its stub. fn must have the types of the
-// activity.
+// StubFunc runs fn in place of an activity, as the next step of the activity's stub. The step is repeated. fn must have
+// the types of the activity.
 func StubFunc[In, Out any](
 	env *Env, activity string, fn func(context.Context, In) (Out, error), opts ...perdure.ActivityOption,
 ) *Stub {
@@ -76,7 +76,7 @@ func StubFunc[In, Out any](
 	return s
 }
 
-// newActivity returns an activity as a registry has it.
+// newActivity returns the registered form of an activity.
 func newActivity[In, Out any](
 	name string, fn func(context.Context, In) (Out, error), opts ...perdure.ActivityOption,
 ) registry.Activity {
@@ -86,7 +86,7 @@ func newActivity[In, Out any](
 	return a
 }
 
-// Returns adds a step for each value, which returns the value. Without values it adds a step that returns null. It
+// Returns adds a step for each value, which returns the value. Without values it adds a step that returns null. Returns
 // fails the test if a value does not match the result type of the registered activity.
 func (s *Stub) Returns(values ...any) *Stub {
 	s.env.t.Helper()
@@ -106,7 +106,7 @@ func (s *Stub) Returns(values ...any) *Stub {
 	return s
 }
 
-// fits returns an error unless a document holds a value of a type.
+// fits returns an error if a document cannot be decoded into a value of type t.
 func fits(doc []byte, t reflect.Type) error {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.DisallowUnknownFields()
@@ -128,9 +128,9 @@ func (s *Stub) Fails(n int, err error) *Stub {
 	return s
 }
 
-// Takes makes every run of the stub take d of virtual time. A run ends earlier when its context ends, with its cause.
-// An hour takes about a second of real time. A run of more than 12 hours never completes, because SQS delivers its
-// record again. Model longer work as an orchestration that waits for a timer.
+// Takes makes every run of the stub take d of virtual time. If the context of a run ends earlier, the run fails with
+// the cause of the context. An hour takes about a second of real time. A run of more than 12 hours never completes,
+// because SQS redelivers its record. Model longer work as an orchestration that waits for a timer.
 func (s *Stub) Takes(d time.Duration) *Stub {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +189,8 @@ func (s *Stub) activity(ctx context.Context, input json.RawMessage) (json.RawMes
 
 // stubs are the stubs of an Env. They are safe for concurrent use.
 type stubs struct {
-	code *registry.Registry           // the running code: the registered code with its stubs
-	own  map[string]registry.Activity // the registered activities; only the goroutine of the bubble reads them
+	code *registry.Registry           // the running code, which is the registered code with its stubs
+	own  map[string]registry.Activity // registered activities, used only by the goroutine of the bubble
 
 	mu sync.Mutex
 	by map[string]*Stub
@@ -202,7 +202,7 @@ func (s *stubs) of(name string) *Stub {
 	return s.by[name]
 }
 
-// stub returns the stub of an activity. It creates and registers a missing one. Call it in the bubble.
+// stub returns the stub of an activity. It creates and registers a missing stub. Call it in the bubble.
 func (s *stubs) stub(e *Env, name string, opts []perdure.ActivityOption) *Stub {
 	if made := s.of(name); made != nil {
 		return made
@@ -231,14 +231,14 @@ func logUnusedStubs(e *Env) {
 	}
 }
 
-// wrapped returns an activity that records its calls and runs its stub, if there is one.
+// wrapped returns an activity that records its calls and runs its stub, if it has one.
 func (s *stubs) wrapped(e *Env, a registry.Activity) registry.Activity {
 	own := a
 	a.Run = func(ctx context.Context, input json.RawMessage) (out json.RawMessage, f *history.Failure) {
 		c := e.log.begin(ctx, own.Name, input)
 		ended := false
 		defer func() {
-			if !ended { // by runtime.Goexit
+			if !ended { // the code called runtime.Goexit
 				f = &history.Failure{Message: errEnded.Error()}
 			}
 			e.log.end(c, out, f)
@@ -270,7 +270,7 @@ func (s *stubs) register(e *Env, name string, opts []perdure.ActivityOption) {
 	}
 }
 
-// registryFor returns the registry that the hub runs: the same orchestrations, and wrapped activities.
+// registryFor returns the registry that the hub runs. It contains the same orchestrations, and wrapped activities.
 func (s *stubs) registryFor(e *Env, r *perdure.Registry) *perdure.Registry {
 	s.own = map[string]registry.Activity{}
 	if s.by == nil {
@@ -305,7 +305,7 @@ func (s *stubs) registerAgain(e *Env) {
 	}
 }
 
-// takes returns how long the stub of an activity takes.
+// takes returns the duration of the stub of an activity.
 func (s *stubs) takes(name string) time.Duration {
 	stub := s.of(name)
 	if stub == nil {

@@ -10,24 +10,24 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// maxAdvance is the maximum time by which Wait moves the clock at once while an activity is running.
+// maxAdvance is the maximum step by which Wait moves the clock while an activity is running.
 const maxAdvance = time.Hour
 
-// IdleError means that an instance has not ended and nothing in the Env can end it. No message is due or delayed, no
-// bulk job or deletion is running, and no activity is running except activities without a heartbeat for hours. The
-// instance waits for an action that the test has not taken, or it is in an endless loop (see LoopDiagnosis).
+// IdleError means that an instance has not ended and no work in the Env can end it. No message is due or delayed, and
+// no bulk job or deletion is running. No activity is running, except activities that have sent no heartbeat for hours.
+// The instance waits for an action of the test, or it is in an endless loop (see LoopDiagnosis).
 type IdleError struct {
-	// InstanceID is the instance, and Status its status.
+	// InstanceID is the ID of the instance, and Status is its status.
 	InstanceID string
 	Status     provider.RuntimeStatus
-	// Waited is how long a wait in a deployed hub took. It is 0 in virtual time.
+	// Waited is the duration of a wait in a deployed hub. It is 0 in virtual time.
 	Waited time.Duration
-	// LoopDiagnosis describes why a wait in virtual time stopped although the instance is still active: how long the
-	// wait took and which instances made turns. It is empty if nothing happens any more.
+	// LoopDiagnosis is the reason why a wait in virtual time stopped although the instance is still active. It contains
+	// the duration of the wait and the instances that made turns. It is empty if the Env is idle.
 	LoopDiagnosis string
-	// Diagnosis is why a blocked instance cannot continue. It is nil for other instances.
+	// Diagnosis is the reason why a blocked instance cannot continue. It is nil for other instances.
 	Diagnosis *history.Failure
-	// WaitingFor describes what the instance and its sub-orchestrations are waiting for, such as an event that was not
+	// WaitingFor describes the waits of the instance and its sub-orchestrations. Examples are an event that was not
 	// raised, an activity that is not registered, or a retry with its last failure.
 	WaitingFor []string
 }
@@ -98,14 +98,14 @@ func (q idleCheck) stuck(ctx context.Context, p provider.Provider, instanceID, e
 	return idle
 }
 
-// advanceToNext moves the clock to the next time at which something is due.
+// advanceToNext moves the clock to the next time at which work is due.
 func advanceToNext(e *Env) {
 	at, planned := e.agenda.next()
 	reached := false
 	e.drive(func() {
 		d := maxAdvance
 		if due, some := e.hub.Cloud.NextDue(); some && e.hub.Cloud.InFlight() == 0 && !e.hub.Sweeper.IsRunning() {
-			d = max(time.Until(due), 0) // nothing else happens before
+			d = max(time.Until(due), 0) // no other work is due earlier
 		}
 		if planned {
 			d = min(d, time.Until(at))

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/perduretest/internal/goroutines"
 )
 
-// Code that blocks on something other than virtual time, such as a mutex or a system call, or that loops, stops virtual
-// time and the whole Env. A watchdog outside of the bubble therefore checks each wait in real time.
+// Code that loops, or that blocks on a mutex or a system call, stops virtual time and the whole Env. A watchdog outside
+// of the bubble therefore checks each wait in real time.
 
 // watchdog ends a test whose code does not return.
 type watchdog struct {
@@ -22,15 +22,15 @@ type watchdog struct {
 	// bubble is the name of the bubble in goroutine dumps.
 	bubble string
 	// hangTimeout is the real time for code that computes or waits for the network. Code that waits for a lock or a
-	// channel gets a part of it.
+	// channel has a shorter limit (blockedShare).
 	hangTimeout time.Duration
 }
 
 const (
 	defaultHangTimeout = time.Minute
-	// blockedShare is the part of hangTimeout for code that waits for a lock or a channel.
+	// blockedShare is the divisor of hangTimeout for code that waits for a lock or a channel.
 	blockedShare = 12
-	// checks is the number of checks of the goroutines in that time. All must find the same.
+	// checks is the number of checks of the goroutines in that time. Code hangs if all checks find the same state.
 	checks = 5
 )
 
@@ -51,7 +51,7 @@ func (w *watchdog) await(done <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		select { // on a busy machine both are often ready, and a finished call does not hang
+		select { // on a busy machine, both channels can be ready
 		case <-done:
 			return
 		default:
@@ -74,13 +74,13 @@ func (w *watchdog) await(done <-chan struct{}) {
 	}
 }
 
-// standstill measures how long a moment of virtual time lasts.
+// standstill measures the real time that a moment of virtual time lasts.
 type standstill struct {
-	began   time.Time                   // of the call, in real time
-	from    map[string]instanceProgress // the progress at the first check
-	reached int64                       // the moment of virtual time
-	since   time.Time                   // its start in real time
-	seen    []string                    // the observed user code, latest first
+	began   time.Time                   // start of the call in real time
+	from    map[string]instanceProgress // progress at the first check
+	reached int64                       // current moment of virtual time
+	since   time.Time                   // start of that moment in real time
+	seen    []string                    // observed user code, latest first
 }
 
 // observe records the virtual time and the running user code.
@@ -111,13 +111,13 @@ func (s *standstill) observe(w *watchdog, goroutines []goroutines.Goroutine) {
 	s.seen = seen
 }
 
-// halt stops the clock, and fails the test if that ends the call: then no code hangs, and the bubble is not abandoned.
+// halt stops the clock. If the call then ends, no code hangs, and halt fails the test without abandoning the bubble.
 func (w *watchdog) halt(done <-chan struct{}, stood *standstill) {
 	w.env.t.Helper()
 	moved := w.env.progress.since(stood.from)
 	advances := time.Since(stood.since) <= w.hangTimeout/blockedShare
 	if moved == "" && !advances {
-		return // no turn was made and virtual time has stopped: code hangs
+		return // code hangs, because no turn was made and virtual time has stopped
 	}
 	w.env.clock.halted.Store(true)
 	select {
@@ -154,7 +154,7 @@ func (w *watchdog) abandon(awake []goroutines.Goroutine, stood *standstill) {
 	report := fmt.Sprintf("perduretest: code hangs, so that virtual time cannot advance:%s%s", whose, w.hint())
 	if slices.ContainsFunc(awake, goroutines.Goroutine.UsesNetwork) {
 		report += networkHint
-		fmt.Fprintf(os.Stderr, "%s: %s\n", w.env.t.Name(), report) // the process may end before it prints the report
+		fmt.Fprintf(os.Stderr, "%s: %s\n", w.env.t.Name(), report) // the process may end before the test does
 	}
 	w.env.t.Error(report)
 	w.env.abandoned.Store(true)
@@ -165,12 +165,13 @@ func (w *watchdog) abandon(awake []goroutines.Goroutine, stood *standstill) {
 // stop ends the calling goroutine, because the Env has ended or its code hangs.
 func (w *watchdog) stop() {
 	if !strings.Contains(string(debug.Stack()), "testing.tRunner") {
-		runtime.Goexit() // not the goroutine of the test, which may have ended
+		runtime.Goexit() // only this goroutine, because the test may have ended
 	}
 	w.env.t.FailNow()
 }
 
-// culprits returns the goroutines that hang: activities outside of the bubble if there are any, or the awake ones.
+// culprits returns the goroutines that hang. These are the activities outside of the bubble or, without such
+// activities, the awake goroutines.
 func (w *watchdog) culprits(awake []goroutines.Goroutine) []goroutines.Goroutine {
 	outside := w.env.network.goroutines()
 	if len(outside) == 0 {
@@ -181,7 +182,7 @@ func (w *watchdog) culprits(awake []goroutines.Goroutine) []goroutines.Goroutine
 	})
 }
 
-// processStart is before all times outside of bubbles. The clock of a bubble starts in the year 2000.
+// processStart distinguishes real time from virtual time. The clock of a bubble starts in the year 2000.
 var processStart = time.Now()
 
 // isInside reports whether the calling goroutine belongs to the bubble.
@@ -192,7 +193,7 @@ func (w *watchdog) isInside() bool {
 	if !w.env.clock.isPast(processStart) {
 		return false
 	}
-	g := goroutines.Current() // slow, so only if virtual time is in the future
+	g := goroutines.Current() // slow, so used only if virtual time is after processStart
 	return g.Bubble != "" && g.Bubble == w.bubble
 }
 

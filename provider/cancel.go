@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// CancelInfo reports whether and why an activity is cancelled. The zero value means that it is not cancelled.
+// CancelInfo reports whether an activity is cancelled, and the reason. The zero value means that it is not cancelled.
 type CancelInfo struct {
 	// Requested is true if the activity is cancelled.
 	Requested bool
@@ -16,27 +16,28 @@ type CancelInfo struct {
 	Reason, Message string
 	// RequestedAt is the time of the turn that decided the cancellation.
 	RequestedAt time.Time
-	// ExecutionEnded is true if the activity is cancelled because its execution has ended. Nothing waits for the
-	// activity then.
+	// ExecutionEnded is true if the activity is cancelled because its execution has ended. No code waits for such an
+	// activity.
 	ExecutionEnded bool
-	// Deleted is true if the instance is deleted or being deleted. Records of the activity would never be read.
+	// Deleted is true if the instance is deleted or being deleted. Do not write records of the activity, because they
+	// are never read.
 	Deleted bool
 }
 
 // Renewal is the result of renewing the lock of a work item.
 type Renewal struct {
-	// Until is the earliest time at which the lock expires, by the provider's clock. It is zero if the lock was not
-	// extended.
+	// Until is the earliest time at which the lock expires, according to the provider's clock. It is zero if the lock
+	// was not extended.
 	Until time.Time
 	// Lost is true if the lock has expired, and another process may hold the work item.
 	Lost bool
-	// Err is the reason why the lock was not extended although it is not Lost: ErrLockLimit or an *Error. The lock then
-	// expires when it would have expired without the call.
+	// Err is ErrLockLimit or an *Error if the lock was not extended although it is not Lost. The call then did not
+	// change the expiry of the lock.
 	Err error
-	// Cancel reports whether the activity is cancelled. The lock of a cancelled activity is extended too, because its
+	// Cancel reports whether the activity is cancelled. The lock of a cancelled activity is also extended, because its
 	// code needs time to return.
 	Cancel CancelInfo
-	// CancelErr is the error of reading the cancellation. Cancel is unknown then. The lock is not affected.
+	// CancelErr is the error if the cancellation could not be read. Cancel is then unknown. The lock is not affected.
 	CancelErr error
 }
 
@@ -44,8 +45,8 @@ type Renewal struct {
 type ActivityCancel struct {
 	// IDs are the cancelled activities.
 	IDs []history.Range
-	// All is true if all present and future activities of the execution are cancelled, for example because it has
-	// ended. IDs is then empty.
+	// All is true if all present and future activities of the execution are cancelled, for example because the
+	// execution has ended. IDs is then empty.
 	All bool
 	// Reason and Message are described in package history.
 	Reason, Message string
@@ -53,26 +54,27 @@ type ActivityCancel struct {
 	At time.Time
 }
 
-// Cancels are cancel decisions of an execution in order: those of one turn, or the whole cancel record.
+// Cancels are the cancel decisions of one turn or of a whole execution, in order.
 type Cancels []ActivityCancel
 
-// CancelBlockTurns is the number of turns with cancelled activities in a block.
+// CancelBlockTurns is the number of turns in a complete CancelBlock.
 const CancelBlockTurns = 64
 
 // CancelBlock contains the decisions of consecutive turns that cancelled activities, since the previous block was
-// complete. It is computed from history, so every reader of that history computes the same block.
+// complete. It is derived from the history, so all readers of the history get the same block.
 type CancelBlock struct {
 	// After is the segment of the turn that completed the previous block, or 0.
 	After int64
-	// Last is the segment of the last turn in the block or, while the block is empty, of the last turn before it. It is
-	// 0 if there is none.
+	// Last is the segment of the last turn in the block. If the block is empty, it is the segment of the last turn
+	// before the block, or 0.
 	Last int64
 	// Turns is the number of turns in the block. Cancels are their decisions.
 	Turns   int
 	Cancels Cancels
 }
 
-// Add adds the decisions of a segment's turn. If they complete the block, Add returns it, otherwise nil.
+// Add adds the decisions of a segment's turn and returns the block to continue with. complete is the complete block, or
+// nil if the block is not complete.
 func (b CancelBlock) Add(segment int64, own Cancels) (next CancelBlock, complete *CancelBlock) {
 	if len(own) == 0 {
 		return b, nil
@@ -112,8 +114,8 @@ func (c *ActivityCancel) concerns(id int64) bool {
 	return false
 }
 
-// CancelsOf returns the decisions to cancel activities in the events of a history or a turn. An execution that ends
-// with outstanding work ends with an open decision (R12).
+// CancelsOf returns the decisions to cancel activities in the events of a history or a turn. If an execution ends with
+// outstanding work, the last decision cancels all activities (R12).
 func CancelsOf(events []history.Event) (all Cancels) {
 	for i := range events {
 		e := &events[i]
@@ -138,7 +140,7 @@ func CancelsOf(events []history.Event) (all Cancels) {
 	return all
 }
 
-// endsWith reports whether only cancellations follow an event before the end of its execution.
+// endsWith reports whether only cancellations and then the terminal event follow event i.
 func endsWith(events []history.Event, i int) bool {
 	for _, e := range events[i+1:] {
 		switch e.Kind {

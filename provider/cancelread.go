@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// CancelRead reads whether activities of one execution are cancelled. The first call of Of or Read reads the cancel
-// record once for all activities that were received together (R12). It is safe for concurrent use.
+// CancelRead reads the cancellations of activities of one execution. The first call of Of or Read reads the cancel
+// record for all activities that were received together (R12). It is safe for concurrent use.
 type CancelRead struct {
-	ctx         context.Context //nolint:containedctx // the read belongs to several callers
+	ctx         context.Context //nolint:containedctx // several callers share the read
 	read        func(ctx context.Context, executionID string, from int64) (Cancels, int64, error)
 	executionID string
 	from        int64
 
 	mu          sync.Mutex
 	begun, over bool
-	done        chan struct{} // closed when the read has ended; nil if no call waits
+	done        chan struct{} // closed when the read has ended; nil if no caller waits
 
 	cancels Cancels
 	next    int64
 	err     error
 }
 
-// NewCancelRead returns a CancelRead for activities that were scheduled in segment from or later. read is
-// Activities.ReadCancels.
+// NewCancelRead returns a CancelRead for activities that were scheduled in segment from or later. Pass
+// Activities.ReadCancels as read.
 func NewCancelRead(
 	ctx context.Context, read func(ctx context.Context, executionID string, from int64) (Cancels, int64, error),
 	executionID string, from int64,
@@ -51,13 +51,13 @@ func (r *CancelRead) Read() {
 	r.end()
 }
 
-// begin starts the read, or reports that another call has started it before. done is closed when that read ends. It is
-// nil if the read has ended.
+// begin starts the read, or returns true if another call has started the read before. done is closed when that read
+// ends. It is nil if the read has ended.
 func (r *CancelRead) begin() (before bool, done <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if before = r.begun; before && !r.over && r.done == nil {
-		r.done = make(chan struct{}) // a batch with one item needs none
+		r.done = make(chan struct{}) // created on demand, because a batch with one item does not need it
 	}
 	r.begun = true
 	return before, r.done
@@ -73,7 +73,7 @@ func (r *CancelRead) end() {
 }
 
 // AttachCancelReads sets LockedWorkItem.Cancel of each item. Items of one execution share a CancelRead. DecodeWorkItems
-// calls it. read is Activities.ReadCancels.
+// calls AttachCancelReads with Activities.ReadCancels as read.
 func AttachCancelReads(
 	ctx context.Context, items []LockedWorkItem, read func(ctx context.Context, executionID string,
 		from int64) (Cancels, int64, error),

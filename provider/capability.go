@@ -9,7 +9,7 @@ import (
 // Capability is an optional feature of a hub. An UnsupportedError names it.
 type Capability string
 
-// The capabilities. The interface of each one is in parentheses.
+// The capabilities. The comments name the interface of each capability in parentheses.
 const (
 	// CapabilityAnnotations is the capability to add notes to instances (Annotations).
 	CapabilityAnnotations Capability = "notes"
@@ -25,16 +25,16 @@ const (
 	CapabilityPreparedStarts Capability = "starts in a transaction"
 	// CapabilityQueries is the capability to query instances (Querier).
 	CapabilityQueries Capability = "queries"
-	// CapabilityReconcile is the capability to restore lost messages (Reconciler).
+	// CapabilityReconcile is the capability to send lost messages again (Reconciler).
 	CapabilityReconcile Capability = "reconcile"
-	// CapabilityRetention is the capability to delete instances after a time (Retentions).
+	// CapabilityRetention is the capability to delete instances after their retention (Retentions).
 	CapabilityRetention Capability = "retention"
 	// CapabilitySchedules is the capability to list schedules (Schedules).
 	CapabilitySchedules Capability = "schedules"
 )
 
-// UnsupportedError is returned for an operation that requires a capability that the hub lacks. It is an
-// errors.ErrUnsupported. Errors for the same capability are equal.
+// UnsupportedError is returned for an operation that requires a capability that the hub does not have. errors.Is finds
+// errors.ErrUnsupported in it. Errors for the same capability are equal.
 type UnsupportedError struct {
 	Capability Capability
 }

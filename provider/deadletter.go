@@ -13,52 +13,54 @@ import (
 
 // Prefixes of DeadLetter.Reason. They are stored.
 const (
-	// ReasonPoison starts the reason of a record whose processing repeatedly ended the process. It is the type of the
-	// failure, history.TypePoison, and its separator.
+	// ReasonPoison is the prefix of the reason of a record whose processing repeatedly ended the process. It consists
+	// of the failure type history.TypePoison and a colon.
 	ReasonPoison = history.TypePoison + ":"
-	// ReasonRecovered starts the reason of a record that was sent again after its queue had moved it to the dead
-	// letters.
+	// ReasonRecovered is the prefix of the reason of a record that was sent again after its queue had moved it to the
+	// dead-letter queue.
 	ReasonRecovered = "picked up:"
 )
 
-// DeadLetter is a record in the dead-letter queue of a queue.
+// DeadLetter is a record in a dead-letter queue.
 type DeadLetter struct {
 	// Queue is the original queue: QueueInbox, QueueTimers or a work queue.
 	Queue string
-	// Record is the record. Its ID is the ID of the dead letter, which stays the same until it is redriven or dropped.
+	// Record is the record. Its ID is the ID of the dead letter. The ID does not change until the dead letter is
+	// redriven or dropped.
 	Record Record
-	// Reason is the error with which a function moved the record. It is empty if the queue itself moved the record
-	// after too many deliveries, until the sweeper processes it.
+	// Reason is the error of the function that moved the record. It is empty if the queue moved the record after too
+	// many deliveries and the sweeper has not processed it yet.
 	Reason string
-	// SentAt is the time when the record was moved to the dead-letter queue. For a record that a standard queue moved,
-	// it is the time when the record was sent to that queue.
+	// SentAt is the time at which the record was moved to the dead-letter queue. If a standard queue moved the record,
+	// it is the time at which the record was sent to that queue.
 	SentAt time.Time
-	// Subject identifies the subject of the record.
+	// Subject identifies the instance, activity or timer of the record.
 	Subject Subject
 }
 
-// Subject identifies the subject of a message, work item or timer. Fields that cannot be read are empty.
+// Subject identifies the instance, activity or timer that a message, work item or timer record belongs to. Fields that
+// cannot be read are empty.
 type Subject struct {
-	Kind        MessageKind `json:"kind,omitempty"` // of a message in the inbox
+	Kind        MessageKind `json:"kind,omitempty"` // kind of an inbox message
 	InstanceID  string      `json:"instanceId,omitempty"`
 	ExecutionID string      `json:"executionId,omitempty"`
-	Name        string      `json:"name,omitempty"` // of an activity, event or orchestration
+	Name        string      `json:"name,omitempty"` // name of an activity, event or orchestration
 	ActivityID  int64       `json:"activityId,omitempty"`
 	TimerID     int64       `json:"timerId,omitempty"`
 	Attempt     int         `json:"attempt,omitempty"`
 }
 
-// SubjectOf reads the subject of a record. It also reads the known fields of records of later releases.
+// SubjectOf reads the subject of a record. In records of later releases, it reads the fields that this release knows.
 func SubjectOf(body string) (s Subject) {
 	_ = json.Unmarshal([]byte(body), &s) // unreadable fields stay empty
 	return s
 }
 
-// SentError is returned by a redrive that sent dead letters but did not delete all of them.
+// SentError is returned by a redrive that sent dead letters but could not delete all of them.
 type SentError struct {
 	// IDs are the IDs of the dead letters that were sent.
 	IDs []string
-	// Err is the reason why they were not deleted, or why others were not sent.
+	// Err is the error of the deletion, or of other dead letters that were not sent.
 	Err error
 }
 
@@ -71,37 +73,38 @@ func (e *SentError) Error() string {
 func (e *SentError) Unwrap() error { return e.Err }
 
 // DeadLetters is an optional interface of a Provider for operators who manage dead letters. SQS dead letters have no
-// order and cannot be read by ID. They are received, which hides them from others for a time, and released.
+// order and cannot be read by ID. A caller receives dead letters, which hides them from other callers for some time,
+// and releases them.
 type DeadLetters interface {
 	// DeadLetterQueues returns the sorted names of the queues that have a dead-letter queue.
 	DeadLetterQueues() []string
-	// CountDeadLetters returns the approximate numbers of visible dead letters of a queue, and of hidden ones that
-	// another caller, such as the sweeper, has received.
+	// CountDeadLetters returns the approximate numbers of visible and hidden dead letters of a queue. Hidden dead
+	// letters were received by another caller, such as the sweeper.
 	CountDeadLetters(ctx context.Context, queue string) (visible, hidden int, err error)
-	// ReceiveDeadLetters receives up to 10 dead letters of a queue and hides them for the given time. It returns none
-	// if no dead letter is visible.
+	// ReceiveDeadLetters receives up to 10 dead letters of a queue and hides them for the given time. If no dead letter
+	// is visible, it returns an empty slice.
 	ReceiveDeadLetters(ctx context.Context, queue string, hide time.Duration) ([]DeadLetter, error)
-	// ReleaseDeadLetters makes received dead letters of a queue visible again. It is best effort: after an error they
-	// become visible when the time of ReceiveDeadLetters has passed.
+	// ReleaseDeadLetters makes received dead letters of a queue visible again. After an error, they become visible when
+	// the time of ReceiveDeadLetters has passed.
 	ReleaseDeadLetters(ctx context.Context, queue string, letters ...DeadLetter) error
 	// RedriveDeadLetters sends received dead letters to their queue as new records, and then deletes them. After an
-	// error they are still dead letters. A SentError lists those that were sent already. Drop these with
-	// DropDeadLetters, because another redrive would send them again. Only the inbox deduplicates them, for five
+	// error, the dead letters still exist. A SentError lists the dead letters that were already sent. Delete these with
+	// DropDeadLetters, because another redrive would send them again. Only the inbox drops duplicates, for five
 	// minutes.
 	RedriveDeadLetters(ctx context.Context, queue string, letters ...DeadLetter) error
 	// DropDeadLetters permanently deletes received dead letters of a queue.
 	DropDeadLetters(ctx context.Context, queue string, letters ...DeadLetter) error
 }
 
-// DeadLetterRecovery is for the sweeper: it recovers records that queues moved to their dead-letter queues after too
-// many deliveries (R13). It is optional (NoDeadLetterRecovery), because some queues never move records.
+// DeadLetterRecovery recovers records that queues moved to their dead-letter queues after too many deliveries (R13).
+// The sweeper uses it. It is optional (NoDeadLetterRecovery), because some queues never move records.
 type DeadLetterRecovery interface {
-	// DeadLetteredRecords yields the records that queues moved to their dead-letter queues after too many deliveries:
-	// those without a reason (see DeadLetter). It reads up to 1,000 dead letters per queue and hides them for a minute.
-	// After an error it continues with the next queue.
+	// DeadLetteredRecords yields the records that queues moved to their dead-letter queues after too many deliveries.
+	// These records have no reason (see DeadLetter). It reads up to 1,000 dead letters per queue and hides them for a
+	// minute. After an error it continues with the next queue.
 	DeadLetteredRecords(ctx context.Context) iter.Seq2[DeadLetteredRecord, error]
-	// AnnotateDeadLetter leaves a record to an operator: it copies the record to the dead-letter queue with a reason,
-	// and then deletes the original. It is idempotent.
+	// AnnotateDeadLetter adds a reason to a record that an operator must handle. It copies the record with the reason
+	// to the dead-letter queue, and then deletes the original. It is idempotent.
 	AnnotateDeadLetter(ctx context.Context, m DeadLetteredRecord, why error) error
 }
 

@@ -7,13 +7,13 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// DeletedMessage is the message of the outcome that the parent of a deleted instance receives.
+// DeletedMessage is the message of the failure that the parent of a deleted instance receives.
 const DeletedMessage = "deleted"
 
-// DeletionEvents returns the events that end an execution that is deleted before it has ended: cancels, which cancel
-// its outstanding work (history.State.CancelOutstanding), and a terminal event that reports to the parent that the
-// execution was terminated. last is the ID of the last event of the history. Committed as the next segment, the events
-// make any concurrent commit fail (R17).
+// DeletionEvents returns the events that end an execution that is deleted before it has ended. They are cancels, which
+// cancel its outstanding work (history.State.CancelOutstanding), and an OrchestrationTerminated event for the parent.
+// last is the ID of the last event of the history. The caller commits the events as the next segment, which makes any
+// concurrent commit fail (R17).
 func DeletionEvents(cancels []history.Event, last int64, now time.Time) []history.Event {
 	end := history.Event{Kind: history.OrchestrationTerminated, Message: DeletedMessage}
 	events := append(slices.Clip(cancels), end)
@@ -24,8 +24,8 @@ func DeletionEvents(cancels []history.Event, last int64, now time.Time) []histor
 	return events
 }
 
-// WithDeletion returns the cancel record of a deleted execution. Earlier decisions stay, and everything else is
-// cancelled too. The last decision always has the deletion as its reason.
+// WithDeletion returns the cancel record of a deleted execution. It keeps earlier decisions and adds a decision that
+// cancels all activities because of the deletion.
 func (c Cancels) WithDeletion(now time.Time) Cancels {
 	if c.deleted() {
 		return c

@@ -10,13 +10,13 @@ import (
 var (
 	// ErrNotFound is returned if the instance, execution or item does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrAlreadyExists is returned if another start uses the instance ID. Its instance may be running or may have
+	// ErrAlreadyExists is returned if another start uses the instance ID. The instance may be running or may have
 	// ended. An AlreadyExistsError describes the instance.
 	ErrAlreadyExists = errors.New("instance ID is in use")
 	// ErrPurged is returned if the same start was made before, and its instance was deleted or is being deleted. It
 	// wraps ErrAlreadyExists.
 	ErrPurged = fmt.Errorf("instance of this start was purged: %w", ErrAlreadyExists)
-	// ErrAlreadyStarted is returned if the start was made before with the same idempotency key. The instance exists.
+	// ErrAlreadyStarted is returned if a start with the same idempotency key was made before. The instance exists.
 	ErrAlreadyStarted = errors.New("already started with this idempotency key")
 	// ErrNotEnded is returned if the instance has not ended, and can therefore be deleted only with force.
 	ErrNotEnded = errors.New("instance has not ended")
@@ -24,22 +24,22 @@ var (
 	ErrEnded = errors.New("instance has ended")
 	// ErrUnknownOrchestration is returned if no deployed build registers the orchestration in the requested version.
 	ErrUnknownOrchestration = errors.New("orchestration is not registered in any deployed build")
-	// ErrConflict is returned if another write came first, such as the commit of another turn (R7). Read the state
-	// again with strong consistency, and repeat the operation.
+	// ErrConflict is returned if another write was first, such as the commit of another turn (R7). Read the state again
+	// with strong consistency, and repeat the operation.
 	ErrConflict = errors.New("conflict with another write")
 	// ErrLockLost is returned if the lock has expired, and another process may hold the record. Nothing was written or
 	// sent.
 	ErrLockLost = errors.New("lock expired")
-	// ErrLockLimit is returned if the queue cannot extend the lock that far. The lock expires when it would have
-	// expired without the call.
+	// ErrLockLimit is returned if the requested lock exceeds the limit of the queue. The call does not change the
+	// expiry of the lock.
 	ErrLockLimit = errors.New("lock exceeds the limit of the queue")
 	// ErrInvalidToken is returned if this hub did not issue the token, or the hub's signing key has been deleted.
 	ErrInvalidToken = errors.New("token was not issued by this hub")
 	// ErrTooLarge is returned if the turn's events do not fit one commit. Nothing was written. Do not repeat the same
 	// turn.
 	ErrTooLarge = errors.New("turn is too large to commit")
-	// ErrDispatchIncomplete is returned if the turn was committed, but not all of its outputs were sent. Its messages
-	// are redelivered, and a redispatch sends the rest (R4).
+	// ErrDispatchIncomplete is returned if the turn was committed, but not all of its outputs were sent. The messages
+	// of the turn are redelivered, and a redispatch sends the remaining outputs (R4).
 	ErrDispatchIncomplete = errors.New("turn is committed, but not all of its outputs were sent")
 	// ErrBusy is returned if the hub is processing messages, and the operation requires an idle hub. Nothing was
 	// changed.
@@ -48,7 +48,7 @@ var (
 	ErrCorrupt = errors.New("history cannot be read")
 )
 
-// Error is a failed operation of a provider.
+// Error reports a failed operation of a provider.
 type Error struct {
 	// Op is the operation, such as "DynamoDB.PutItem".
 	Op string
@@ -103,7 +103,7 @@ type AlreadyExistsError struct {
 	// InstanceID is the ID of the start.
 	InstanceID string
 	// Orchestration, Status and CreatedAt describe the instance that uses the ID, at the time of the error. They are
-	// empty if it has been purged.
+	// empty if the instance has been purged.
 	Orchestration string
 	Status        RuntimeStatus
 	CreatedAt     time.Time
@@ -111,8 +111,8 @@ type AlreadyExistsError struct {
 	Reason error
 }
 
-// NewAlreadyExistsError returns the error of a start whose ID is used by in. If the instance cannot be read, in is the
-// zero value.
+// NewAlreadyExistsError returns the error of a start whose ID the instance in uses. If the instance cannot be read, in
+// is the zero value.
 func NewAlreadyExistsError(instanceID string, in *Instance, reason error) *AlreadyExistsError {
 	return &AlreadyExistsError{
 		InstanceID: instanceID, Orchestration: in.Name, Status: in.Status, CreatedAt: in.CreatedAt, Reason: reason,
@@ -127,7 +127,7 @@ func (e *AlreadyExistsError) Error() string {
 	return fmt.Sprintf("instance %q: %v: %s", e.InstanceID, e.Reason, e.Holder())
 }
 
-// Holder describes the instance that uses the ID. It is empty if there is none.
+// Holder returns a description of the instance that uses the ID, or an empty string if the instance is not known.
 func (e *AlreadyExistsError) Holder() string {
 	if e.Orchestration == "" {
 		return ""
@@ -141,7 +141,7 @@ func (e *AlreadyExistsError) Unwrap() error { return e.Reason }
 
 // ForeignTokenError is returned for a completion token of another hub. It wraps ErrInvalidToken.
 type ForeignTokenError struct {
-	// Hub is the hub in the token, which is not verified. Own is the hub that received the token.
+	// Hub is the name of the hub in the token. It is not verified. Own is the name of the hub that received the token.
 	Hub, Own string
 }
 

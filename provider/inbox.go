@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// OrchestrationItem contains the messages of one instance that were received, and therefore locked, together.
+// OrchestrationItem contains the messages of one instance that were received and locked together.
 type OrchestrationItem struct {
 	InstanceID string
 	Messages   []InboxMessage
@@ -18,18 +18,19 @@ type InboxMessage struct {
 
 	Position Position
 	Record   Record
-	// NewExecutionID is the ID of the execution that a start creates, from NewExecutionID, if payloads were stored for
-	// it. If it is empty, the provider creates one.
+	// NewExecutionID is the ID of the execution that a start creates, if payloads were stored for that execution. The
+	// function NewExecutionID creates it. If the field is empty, the provider creates an ID.
 	NewExecutionID string
 	// InitialInputs are inputs of a start for its first turn.
 	InitialInputs []history.Event
-	// PossibleDuplicateSentAt is the time when the message was sent, if it may be a copy of a message that an earlier
-	// instance with the ID has consumed, or zero. The message must not create an instance if an instance with the ID
-	// was deleted after that time.
+	// PossibleDuplicateSentAt is set if the message may be a copy of a message that an earlier instance with the same
+	// ID has consumed. It is the time at which the message was sent. The message must not create an instance if an
+	// instance with the same ID was deleted after that time.
 	PossibleDuplicateSentAt time.Time
 }
 
-// LockedUntil returns the earliest time when the lock of one of the item's records expires, or zero if none is known.
+// LockedUntil returns the earliest time at which the lock of one of the item's records expires, or zero if no such time
+// is known.
 func (it *OrchestrationItem) LockedUntil() (first time.Time) {
 	for i := range it.Messages {
 		if u := it.Messages[i].Record.LockedUntil(); !u.IsZero() && (first.IsZero() || u.Before(first)) {

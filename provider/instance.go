@@ -9,56 +9,56 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Instances is for clients: it starts, reads, lists and deletes instances, and sends messages to them.
+// Instances starts, reads, lists and deletes instances, and sends messages to them. Clients use it.
 type Instances interface {
 	// StartOrchestration creates the instance and its first execution atomically, and wakes the instance immediately or
-	// at StartAt. A repetition with the same StartID only wakes the instance again (R11). It returns ErrAlreadyExists
-	// if another start uses the ID, together with the instance that has it, even if that one has ended. It returns
-	// ErrPurged if the instance of the same StartID was purged, and ErrUnknownOrchestration if no deployed build
-	// registers the orchestration. The orchestration is checked before the ID.
+	// at StartAt. A repeated call with the same StartID only wakes the instance again (R11). StartOrchestration returns
+	// ErrAlreadyExists and the existing instance if another start uses the ID, even if that instance has ended. It
+	// returns ErrPurged if the instance of the same StartID was purged, and ErrUnknownOrchestration if no deployed
+	// build registers the orchestration. It checks the orchestration before the ID.
 	StartOrchestration(ctx context.Context, s Start) (Instance, error)
 	// EnqueueForOrchestrator sends messages to the inboxes of their instances. The messages of one instance stay in
 	// order. A message is never lost, but it can arrive twice, the second time possibly after later messages. If only
-	// some messages were accepted, the error says so, and the caller can repeat all. Before it sends messages that
-	// interrupt (Message.Interrupts), it records on a best-effort basis that they are on their way, for
-	// ReadInterruption.
+	// some messages were accepted, the error reports it, and the caller can repeat the call with all messages. Before
+	// it sends messages that interrupt (Message.Interrupts), it records the interruption for ReadInterruption on a
+	// best-effort basis.
 	EnqueueForOrchestrator(ctx context.Context, ms ...Message) error
 	// ReadInstance reads an instance with strong consistency. It returns ErrNotFound if the instance does not exist.
 	ReadInstance(ctx context.Context, instanceID string) (Instance, error)
 	// ReadTerminalEvent reads the terminal event of an execution, with its output or error. It returns ErrNotFound if
 	// the execution has not ended.
 	ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error)
-	// ReadHistory yields the events of an execution with IDs above after, in order. It holds the events of only a few
+	// ReadHistory yields the events of an execution with IDs above after, in order. It keeps the events of only a few
 	// turns in memory. It returns ErrNotFound if the instance has no such execution, and ErrCorrupt at the first event
 	// that cannot be read. It replaces references to documents by the documents, up to documents.MaxResolvedBytes bytes
-	// per event. References beyond this limit, and references to erased documents, stay.
+	// per event. It does not replace references beyond this limit and references to erased documents.
 	ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error]
 	// ListExecutions yields the executions of an instance, the current one first. It returns ErrNotFound if the
 	// instance does not exist.
 	ListExecutions(ctx context.Context, instanceID string) iter.Seq2[Execution, error]
 	// ListInstances reads a page of instances, newest first, from an index that can be a second behind. A page can be
-	// short or empty without being the last one. Instances can lack fields that the index does not contain: the StartID
-	// and the diagnosis.
+	// short or empty although it is not the last page. The index does not contain the StartID and the diagnosis, so
+	// these fields can be empty.
 	ListInstances(ctx context.Context, q ListQuery) (Page, error)
 	// ReadActivityRecords yields the activity records of an execution by activity ID, with strong consistency. Most
-	// activities have no record. An unknown execution has none.
+	// activities have no record. An unknown execution has no records.
 	ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[ActivityRecord, error]
-	// ReadRetries yields the attempt records of an execution by activity ID, with strong consistency: the activities
-	// that have failed and will be retried. They include activities that have ended since. History decides.
+	// ReadRetries yields the attempt records of an execution by activity ID, with strong consistency. An activity that
+	// was retried has a record even after it has ended. Only the history shows which activities are open.
 	ReadRetries(ctx context.Context, executionID string) iter.Seq2[ActivityRetry, error]
-	// ReadUpdate reads the result of an update with strong consistency. It returns ErrNotFound if there is no result
-	// yet, or if it was deleted after UpdateResultRetention. The result can belong to an earlier incarnation of the ID
+	// ReadUpdate reads the result of an update with strong consistency. It returns ErrNotFound if the result does not
+	// exist yet, or was deleted after UpdateResultRetention. The result can belong to an earlier incarnation of the ID
 	// (UpdateResult.StartID).
 	ReadUpdate(ctx context.Context, instanceID, updateID string) (UpdateResult, error)
-	// DeleteInstance deletes an instance that has ended or, with force, any instance. A running instance ends first:
-	// its activities, timers and children are cancelled, and its parent receives its outcome. The deletion records the
-	// starts that must not be repeated, and prevents events for this instance from reaching a later instance with the
-	// same ID. Repeat the call until it succeeds. Each call continues where the last one stopped, and the status is
-	// StatusDeleting until then. It returns ErrNotFound if the instance does not exist or no longer exists, and
-	// ErrNotEnded if the instance has not ended and force is false (R17).
+	// DeleteInstance deletes an instance that has ended or, with force, any instance. A running instance ends first.
+	// Its activities, timers and children are cancelled, and its parent receives its outcome. The deletion records the
+	// starts that must not be repeated. It also prevents events for this instance from reaching a later instance with
+	// the same ID. Repeat the call until it succeeds. Each call continues the deletion, and the status is
+	// StatusDeleting until the deletion is complete. DeleteInstance returns ErrNotFound if the instance does not exist,
+	// and ErrNotEnded if the instance has not ended and force is false (R17).
 	DeleteInstance(ctx context.Context, instanceID string, force bool) error
 	// DeleteIncarnation is like DeleteInstance for the incarnation that the given start created. It does nothing if the
-	// ID has another incarnation or none.
+	// instance does not exist or is another incarnation.
 	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error
 }
 
@@ -99,26 +99,26 @@ type Instance struct {
 	Parent       *history.Parent
 	Tags         map[string]string
 	CustomStatus json.RawMessage
-	// Diagnosis is the reason why the instance is blocked. It is nil if it is not blocked, and in lists of other
-	// statuses.
+	// Diagnosis is the reason why the instance is blocked. It is nil if the instance is not blocked, and in lists of
+	// other statuses.
 	Diagnosis *history.Failure
-	// BlockedBy is the build in which the instance is blocked. It is set together with Diagnosis.
+	// BlockedBy is the build that blocked the instance. It is set together with Diagnosis.
 	BlockedBy string
 	// Paused describes the pause. It is nil if the instance is not paused, and in lists of other statuses.
 	Paused *history.Pause
-	// Notes are the newest notes, the oldest first, or nil in lists.
+	// Notes are the newest notes, oldest first. Lists do not set them.
 	Notes []Note
-	// RequestedBy is the caller that started the instance. It is empty if that caller is not known, and in lists.
+	// RequestedBy is the caller that started the instance. It is empty if the caller is not known, and in lists.
 	RequestedBy string
-	// PurgedAt is the time when the previous instance with the same ID was purged. It is zero if there was none, and in
-	// lists.
+	// PurgedAt is the time at which the previous instance with the same ID was purged. It is zero if no such instance
+	// existed, and in lists.
 	PurgedAt time.Time
 }
 
-// Execution is one generation of an instance. Continue-as-new starts the next one.
+// Execution is one run of an instance's code. Continue-as-new starts the next execution.
 type Execution struct {
 	ExecutionID string
-	// Number counts the executions of an instance from 1.
+	// Number is the number of the execution in its instance, from 1.
 	Number    int64
 	StartedAt time.Time
 }
@@ -129,24 +129,24 @@ type Start struct {
 	Name       string
 	Version    string
 	Input      history.Payload
-	// StartID identifies the start, so that a repetition is not another start of the same instance ID (R10). The ID of
-	// the first execution derives from it.
+	// StartID identifies the start, so that a repeated start does not conflict with the first one (R10). The ID of the
+	// first execution is derived from it.
 	StartID string
-	// ExecutionID is the ID of the first execution, from NewExecutionID, if the client has stored payloads for it. If
-	// it is empty, the provider creates one.
+	// ExecutionID is the ID of the first execution, from NewExecutionID, if the client has stored payloads for that
+	// execution. If it is empty, the provider creates an ID.
 	ExecutionID string
 	// StartAt is the time at which the first turn may run. Zero means immediately. Messages that arrive earlier wait
 	// until then.
 	StartAt time.Time
 	Tags    map[string]string
-	// RequestedBy is the caller that requests the start, or empty. It is cut to history.MaxRequesterBytes.
+	// RequestedBy is the caller that requests the start, or empty. It is truncated to history.MaxRequesterBytes.
 	RequestedBy string
 	// TraceParent is the trace context of the start, or empty.
 	TraceParent history.TraceParent
 	// RestartFrom is a history that the instance continues instead of starting with Input, or nil.
 	RestartFrom *RestartSource
-	// CheckFirst is true if the ID is probably in use. The provider then reads before it writes, which saves the writes
-	// if the ID is in use and costs a read if it is not.
+	// CheckFirst is true if the ID is probably in use. The provider then reads before it writes. This saves the writes
+	// if the ID is in use, and costs a read otherwise.
 	CheckFirst bool
 }
 
@@ -154,11 +154,11 @@ type Start struct {
 type RestartSource struct {
 	history.ExecutionRef
 
-	// Events are the events of the execution from its start to the event where it is cut (history.CheckRestartPoint).
+	// Events are the events of the execution from its start to the event of the restart (history.CheckRestartPoint).
 	Events []history.Event
 }
 
-// InitialEvents returns the initial history of an instance that copies the past.
+// InitialEvents returns the initial history of an instance that copies p.
 func (p *RestartSource) InitialEvents(in *Instance, trace history.TraceParent) []history.Event {
 	t := history.Restart{
 		From: p.ExecutionRef, To: history.ExecutionRef{
@@ -180,8 +180,8 @@ type ListQuery struct {
 	Tags map[string]string
 	// Parent is the ID of the instance that waits for the selected instances.
 	Parent string
-	// StartedAfter selects instances that were started at this time or later, and StartedBefore instances that were
-	// started earlier. Both have a resolution of a millisecond.
+	// StartedAfter selects instances that were started at this time or later. StartedBefore selects instances that were
+	// started earlier than this time. Both have a resolution of a millisecond.
 	StartedAfter  time.Time
 	StartedBefore time.Time
 	// Limit is the maximum number of instances per page, up to 1,000. The default is 100.
@@ -210,11 +210,11 @@ func HasTags(tags, want map[string]string) bool {
 	return true
 }
 
-// Page is one page of a list. A page reads a bounded amount, so it can contain fewer instances than the limit, or none,
-// before the list ends.
+// Page is one page of a list. Each page reads a bounded number of instances, so a page before the end of the list can
+// be short or empty.
 type Page struct {
 	Instances []Instance
-	// NextCursor is the cursor of the next page. It is empty if, and only if, the list has ended.
+	// NextCursor is the cursor of the next page. It is empty if and only if the list has ended.
 	NextCursor string
 }
 

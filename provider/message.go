@@ -15,13 +15,13 @@ type MessageKind string
 
 // The kinds of inbox messages.
 const (
-	// MessageWake only causes a turn.
+	// MessageWake causes a turn and has no content.
 	MessageWake MessageKind = "wake"
-	// MessageActivityOutcomes reports outcomes of activities of one worker batch and execution.
+	// MessageActivityOutcomes reports outcomes of activities of one execution from one worker batch.
 	MessageActivityOutcomes MessageKind = "activityOutcomes"
-	// MessageActivityAttempts reports failed attempts of activities with a retry policy: outcomes with a Run.
+	// MessageActivityAttempts reports failed attempts of activities with a retry policy. Its outcomes have a Run.
 	MessageActivityAttempts MessageKind = "activityAttempts"
-	// MessageActivityPending reports attempts that wait for asynchronous completion: outcomes with Pending.
+	// MessageActivityPending reports attempts that wait for asynchronous completion. Its outcomes have Pending.
 	MessageActivityPending MessageKind = "activityPending"
 	// MessageTimerFired reports that a timer is due.
 	MessageTimerFired MessageKind = "timerFired"
@@ -29,20 +29,21 @@ const (
 	MessageEventRaised MessageKind = "eventRaised"
 	// MessageTerminate ends the instance immediately, without running its code.
 	MessageTerminate MessageKind = "terminate"
-	// MessageStart creates the instance. Orchestrations send it to start others.
+	// MessageStart creates the instance. Orchestrations send it to start other orchestrations.
 	MessageStart MessageKind = "start"
 	// MessageChildOutcome reports the outcome of a sub-orchestration.
 	MessageChildOutcome MessageKind = "childOutcome"
-	// MessageCancel cancels the instance. From a parent, it applies only to the instance with its StartID.
+	// MessageCancel cancels the instance. A cancel from a parent applies only to the instance with the StartID of the
+	// message.
 	MessageCancel MessageKind = "cancel"
 	// MessageCancelActivity cancels one activity.
 	MessageCancelActivity MessageKind = "cancelActivity"
-	// MessageCancelChildOutcome reports to a parent that a child could not be cancelled, with the reason.
+	// MessageCancelChildOutcome reports to a parent that a child could not be cancelled, and the reason.
 	MessageCancelChildOutcome MessageKind = "cancelChildOutcome"
 	// MessageEventSent carries an external event from another instance. The sender receives a response.
 	MessageEventSent MessageKind = "eventSent"
-	// MessageEventAnswered reports to the sender of external events that they were delivered or, with an Error, that
-	// they were not.
+	// MessageEventAnswered reports to the sender that its external events were delivered. With an Error, it reports
+	// that they were not delivered.
 	MessageEventAnswered MessageKind = "eventAnswered"
 	// MessageUpdateSent carries an update from another instance. The sender receives a response. With an Orchestration,
 	// the message starts that orchestration if no instance has the ID.
@@ -55,7 +56,7 @@ const (
 	MessageExecutionSuspended MessageKind = "executionSuspended"
 	// MessageExecutionResumed resumes the instance.
 	MessageExecutionResumed MessageKind = "executionResumed"
-	// MessageUpdate carries an update from a client (R27): Name, Data, and its ID in EventID.
+	// MessageUpdate carries an update from a client (R27). EventID is the ID of the update.
 	MessageUpdate MessageKind = "update"
 )
 
@@ -69,34 +70,36 @@ type Message struct {
 	Kind        MessageKind `json:"kind"`
 	InstanceID  string      `json:"instanceId"`
 	ExecutionID string      `json:"executionId,omitempty"`
-	// Hub is the hub of the inbox. It is empty in messages of earlier releases, and after the message was decoded.
+	// Hub is the name of the hub that owns the inbox. It is empty in messages of earlier releases and in decoded
+	// messages.
 	Hub string `json:"hub,omitempty"`
-	// Segment is the sequence of the segment that caused this message. A cached history that ends earlier is stale
-	// (R5).
+	// Segment is the sequence of the segment that caused this message. A cached history that ends before this segment
+	// is stale (R5).
 	Segment int64 `json:"seq,omitempty"`
 
 	Outcomes []ActivityOutcome `json:"outcomes,omitempty"`
 
 	TimerID int64      `json:"timerId,omitempty"`
 	FireAt  *time.Time `json:"fireAt,omitempty"`
-	// Activity marks a timer that ends the schedule-to-close time of the activity TimerID. Attempt marks a timer that
-	// starts this attempt of the activity, from 2, or that checks the limits of a pending attempt.
+	// Activity marks a timer for the schedule-to-close timeout of the activity TimerID. Attempt marks a timer that
+	// starts this attempt of the activity, from 2, or that checks the timeouts of a pending attempt.
 	Activity bool `json:"activity,omitempty"`
 	Attempt  int  `json:"attempt,omitempty"`
 
 	Name    string          `json:"name,omitempty"`
 	EventID string          `json:"eventId,omitempty"`
 	Data    history.Payload `json:"data,omitempty"`
-	// CustomUpdateID marks an update of a client with an ID that the caller chose. It may have been sent before.
+	// CustomUpdateID marks an update of a client with an ID that the caller chose. The update may have been sent
+	// before.
 	CustomUpdateID bool `json:"named,omitempty"`
 	// SentAt is the time of the turn that sent an event or update to another instance. Parent is then the sender.
 	SentAt *time.Time `json:"sentAt,omitempty"`
 
 	Text string `json:"message,omitempty"`
 
-	// StartID identifies a start, so that a repetition is not a second start (R10). Any other message with a StartID is
-	// only for the incarnation that this start created. The fields from StartID to Detached belong to a start, in
-	// addition to Name. Detached marks a start whose outcome no parent waits for.
+	// StartID identifies a start, so that a repeated message does not start a second instance (R10). Any other message
+	// with a StartID is only for the incarnation that this start created. A start uses the fields from StartID to
+	// Detached and Name. Detached marks a start without a parent that waits for its outcome.
 	StartID  string            `json:"startId,omitempty"`
 	Version  string            `json:"version,omitempty"`
 	Input    history.Payload   `json:"input,omitempty"`
@@ -111,22 +114,22 @@ type Message struct {
 	SourceEventID int64  `json:"sourceEventId,omitempty"`
 	ChildID       string `json:"childInstanceId,omitempty"`
 	// SourceEventIDs are the events of the sender that a response refers to. ChildID is then the instance that received
-	// them.
+	// these events.
 	SourceEventIDs []history.Range  `json:"sourceEventIds,omitempty"`
 	Result         history.Payload  `json:"result,omitempty"`
 	Error          *history.Failure `json:"error,omitempty"`
 
-	// Reason is the reason of a cancellation, and RequestedBy its requester, as in package history. RequestedBy is also
-	// set on external events, updates, and requests to terminate, pause or resume, if it is known.
+	// Reason is the reason of a cancellation, and RequestedBy is its requester, as in package history. RequestedBy is
+	// also set on external events, updates, and requests to terminate, pause or resume, if the requester is known.
 	Reason      string `json:"reason,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	ActivityID  int64  `json:"activityId,omitempty"`
 
-	// Refresh marks a wake that only writes the instance's status from history, without a turn. It counts the tries
-	// from 1. Segment is the segment whose turn could not write the status.
+	// Refresh marks a wake that only writes the instance's status from history, without a turn. It is the number of the
+	// attempt, from 1. Segment is the segment whose turn could not write the status.
 	Refresh int `json:"refresh,omitempty"`
 
-	// Redrive marks a message that was recovered from a dead-letter queue, so that queues do not drop it as a
+	// Redrive is set for a message that was recovered from a dead-letter queue, so that queues do not drop it as a
 	// duplicate.
 	Redrive *Redrive `json:"pickedUp,omitempty"`
 
@@ -134,14 +137,14 @@ type Message struct {
 	TraceParent history.TraceParent `json:"traceparent,omitempty"`
 }
 
-// Redrive describes a message or work item that was recovered from a dead-letter queue, or was resent before it
-// moved there. The crash markers of the original record apply to it.
+// Redrive describes a message or work item that was recovered from a dead-letter queue, or was resent before its queue
+// moved it there. The crash markers of the original record apply to it.
 type Redrive struct {
 	// Record is the original ID of the record.
 	Record string `json:"record"`
-	// Times is the number of times that the record was sent again, from 1.
+	// Times is the number of times that the record was sent again.
 	Times int `json:"times"`
-	// MovedAt is the time when the message first moved to the dead-letter queue, or nil if it is not known.
+	// MovedAt is the time at which a queue first moved the message to the dead-letter queue, or nil if it is not known.
 	MovedAt *time.Time `json:"movedAt,omitempty"`
 }
 
@@ -153,8 +156,8 @@ func (p *Redrive) Next(recordID string) *Redrive {
 	return &Redrive{Record: p.Record, Times: p.Times + 1, MovedAt: p.MovedAt}
 }
 
-// NextMoved is like Next for a message that moved to the dead-letter queue at the given time, which is zero if it is
-// not known.
+// NextMoved is like Next for a message that a queue moved to the dead-letter queue at the given time. Zero means that
+// the time is not known.
 func (p *Redrive) NextMoved(recordID string, at time.Time) *Redrive {
 	next := p.Next(recordID)
 	if next.MovedAt == nil && next.Times == 1 && !at.IsZero() {
@@ -164,11 +167,11 @@ func (p *Redrive) NextMoved(recordID string, at time.Time) *Redrive {
 	return next
 }
 
-// mostReceives exceeds the maximum number of deliveries of a message before a queue moves it.
+// mostReceives is greater than the maximum number of deliveries before a queue moves a message.
 const mostReceives = 10_000
 
-// Of returns the record under which crash markers are stored. Its ReceiveCount increases over all deliveries, including
-// those before the recovery.
+// Of returns the record under which crash markers are stored. Its ReceiveCount increases with each delivery, before and
+// after the recovery.
 func (p *Redrive) Of(r Record) Record {
 	if p != nil {
 		r.ID = p.Record
@@ -177,25 +180,25 @@ func (p *Redrive) Of(r Record) Record {
 	return r
 }
 
-// ActivityOutcome is the outcome of one attempt of an activity: Result or Error.
+// ActivityOutcome is the outcome of one attempt of an activity. It has a Result, an Error or Pending.
 type ActivityOutcome struct {
 	ActivityID int64            `json:"activityId"`
 	Attempt    int              `json:"attempt"`
 	Result     history.Payload  `json:"result,omitempty"`
 	Error      *history.Failure `json:"error,omitempty"`
 
-	// Run is set for a failure of an activity with a retry policy. It identifies the run that failed, so that a
-	// repeated report counts once. Segment is the sequence of the segment that scheduled the activity. RetryAt is the
-	// time of the next attempt, or nil if there is none.
+	// Run is set for a failure of an activity with a retry policy. It identifies the failed run, so that a repeated
+	// report has no effect. Segment is the sequence of the segment that scheduled the activity. RetryAt is the time of
+	// the next attempt, or nil if no attempt follows.
 	Run     string     `json:"run,omitempty"`
 	Segment int64      `json:"seq,omitempty"`
 	RetryAt *time.Time `json:"retryAt,omitempty"`
-	// RetryInMs is the delay of the next attempt in milliseconds, if RetryAt is by the clock of a token holder. An
-	// orchestrator counts the delay from the time when it receives the failure. Otherwise it is zero.
+	// RetryInMs is the delay of the next attempt in milliseconds, if RetryAt is from the clock of a token holder. The
+	// orchestrator counts the delay from the receipt of the failure. Otherwise it is zero.
 	RetryInMs int64 `json:"retryInMs,omitempty"`
 
-	// Ended is set for an activity with WorkItem.WaitForCancellation. It is one of the history.Outcome constants, if
-	// the outcome is known in addition to Result and Error. SeenAt is the time when its worker observed the
+	// Ended is set for an activity with WorkItem.WaitForCancellation if its outcome is known in addition to Result and
+	// Error. It is one of the history.Outcome constants. SeenAt is the time at which the worker observed the
 	// cancellation.
 	Ended  string     `json:"ended,omitempty"`
 	SeenAt *time.Time `json:"seenAt,omitempty"`
@@ -205,22 +208,22 @@ type ActivityOutcome struct {
 	Pending *PendingAttempt `json:"pending,omitempty"`
 }
 
-// PendingAttempt is an attempt that waits for asynchronous completion, with its limits. The worker passes it to the
-// orchestrator, which enforces the limits.
+// PendingAttempt is an attempt that waits for asynchronous completion, with its timeouts. The worker sends it to the
+// orchestrator, which enforces the timeouts.
 type PendingAttempt struct {
-	// Name is the name of the activity. Since is the time when its code returned.
+	// Name is the name of the activity. Since is the time at which its code returned.
 	Name  string    `json:"name"`
 	Since time.Time `json:"since"`
 	// Segment is the sequence of the segment that scheduled the activity.
 	Segment int64 `json:"seq"`
-	// StartToCloseDeadline is the end of the start-to-close time, or nil.
+	// StartToCloseDeadline is the time of the start-to-close timeout, or nil.
 	StartToCloseDeadline *time.Time `json:"closeAt,omitempty"`
 	// HeartbeatMs is described in WorkItem. LastHeartbeatAt is the time of the worker's last heartbeat, or of the start
 	// of the attempt.
 	HeartbeatMs     int64      `json:"heartbeatMs,omitempty"`
 	LastHeartbeatAt *time.Time `json:"beatenAt,omitempty"`
-	// HeartbeatSeenAt is the last heartbeat of a token holder that a check has seen, by the holder's clock.
-	// LastHeartbeatAt is then the time from which the heartbeat timeout counts. Workers do not set HeartbeatSeenAt.
+	// HeartbeatSeenAt is the time of the last heartbeat of a token holder that a check has read, from the holder's
+	// clock. The heartbeat timeout then counts from LastHeartbeatAt. Workers do not set HeartbeatSeenAt.
 	HeartbeatSeenAt *time.Time `json:"beatSeen,omitempty"`
 	// Retry, ScheduleToCloseDeadline and WaitForCancellation are described in WorkItem.
 	Retry                   *history.RetryPolicy `json:"retry,omitempty"`
@@ -230,7 +233,7 @@ type PendingAttempt struct {
 	GraceMs int64 `json:"graceMs,omitempty"`
 }
 
-// WorkItem is one attempt of an activity.
+// WorkItem is one attempt of an activity, as a work queue delivers it.
 type WorkItem struct {
 	V              int                  `json:"v"`
 	InstanceID     string               `json:"instanceId"`
@@ -246,12 +249,13 @@ type WorkItem struct {
 	// TraceParent is the trace context of the turn that scheduled the activity. It is the same in each copy and
 	// attempt.
 	TraceParent history.TraceParent `json:"traceparent,omitempty"`
-	// NotBefore is the time when the attempt is due. The delay of a queue can be up to a second shorter. If the time is
-	// further away than a queue can delay, as in work items of earlier releases, the work item is sent again.
+	// NotBefore is the time at which the attempt is due. A queue can deliver the work item up to a second earlier. If
+	// NotBefore is beyond the maximum delay of a queue, as in work items of earlier releases, the work item is sent
+	// again.
 	NotBefore *time.Time `json:"notBefore,omitempty"`
-	// HeartbeatMs is the heartbeat timeout in milliseconds. 0 means no limit.
+	// HeartbeatMs is the heartbeat timeout in milliseconds. 0 means no timeout.
 	HeartbeatMs int64 `json:"heartbeatMs,omitempty"`
-	// ScheduleToCloseDeadline is the time at which the activity fails if it has not ended, in any attempt, or nil.
+	// ScheduleToCloseDeadline is the time at which the activity fails if no attempt has ended it, or nil.
 	ScheduleToCloseDeadline *time.Time `json:"closeBy,omitempty"`
 	// FairnessKey is the tenant of the activity in an SQS fair queue, or empty.
 	FairnessKey string `json:"fairnessKey,omitempty"`
@@ -260,28 +264,29 @@ type WorkItem struct {
 	ExclusiveKey string `json:"exclusiveKey,omitempty"`
 	// Hub is described in Message.
 	Hub string `json:"hub,omitempty"`
-	// PossibleDuplicate marks a possible copy of another work item. A worker checks whether its activity is still open
-	// before it runs, even on the first delivery.
+	// PossibleDuplicate marks a possible copy of another work item. The worker checks before the run that the activity
+	// is still open, even on the first delivery.
 	PossibleDuplicate bool `json:"again,omitempty"`
-	// Redrive marks a work item that was recovered from a dead-letter queue, or was resent before it moved there.
+	// Redrive is set for a work item that was recovered from a dead-letter queue, or was resent before its queue moved
+	// it there.
 	Redrive *Redrive `json:"pickedUp,omitempty"`
-	// ResendCount counts how often the work item was resent because its code did not cause the failure.
+	// ResendCount is the number of times that the work item was resent because its code did not cause the failure.
 	ResendCount int `json:"anew,omitempty"`
-	// WaitForCancellation marks an activity whose outcome is reported even after it was cancelled.
+	// WaitForCancellation marks an activity whose outcome is reported even after a cancellation.
 	WaitForCancellation bool `json:"waitCancel,omitempty"`
 	// AtMostOnce marks an activity whose attempts start at most once.
 	AtMostOnce bool `json:"atMostOnce,omitempty"`
 	// Token authorizes a holder of the work item to renew its lock (worktoken.Signer). The provider signs it with each
-	// send. Work items of earlier releases have none.
+	// send. Work items of earlier releases have no token.
 	Token string `json:"token,omitempty"`
 }
 
 // NeedsRunClaim reports whether a worker must claim the run of the activity (ClaimRun) before it starts the code.
 func (w *WorkItem) NeedsRunClaim() bool { return w.WaitForCancellation || w.AtMostOnce }
 
-// Timer is a timer that does not fire before FireAt. If it belongs to an activity, TimerID is the activity's ID. It
-// then ends the schedule-to-close time (Activity), starts the attempt Attempt, from 2, or checks the limits of a
-// pending attempt.
+// Timer is a timer that does not fire before FireAt. If it belongs to an activity, TimerID is the activity's ID. Such a
+// timer is for the schedule-to-close timeout (Activity), starts the attempt Attempt, from 2, or checks the timeouts of
+// a pending attempt.
 type Timer struct {
 	V           int       `json:"v"`
 	InstanceID  string    `json:"instanceId"`
@@ -291,12 +296,12 @@ type Timer struct {
 	FireAt      time.Time `json:"fireAt"`
 	Activity    bool      `json:"activity,omitempty"`
 	Attempt     int       `json:"attempt,omitempty"`
-	// Refresh marks a timer that fires as a wake with this Refresh. TimerID is then an event without a timer, so that
-	// releases that do not know the field ignore the timer.
+	// Refresh marks a timer that fires as a wake with this Refresh. TimerID is then the ID of an event without a timer,
+	// so that releases without this field ignore the timer.
 	Refresh int `json:"refresh,omitempty"`
 	// Hub is described in Message.
 	Hub string `json:"hub,omitempty"`
-	// WaitForCancellation marks a timer for the schedule-to-close time of an activity with
+	// WaitForCancellation marks a timer for the schedule-to-close timeout of an activity with
 	// WorkItem.WaitForCancellation. It fires even if the activity is cancelled.
 	WaitForCancellation bool `json:"waitCancel,omitempty"`
 }
@@ -304,8 +309,8 @@ type Timer struct {
 // IsRefresh reports whether the message only refreshes its instance's status, without a turn.
 func (m *Message) IsRefresh() bool { return m.Kind == MessageWake && m.Refresh > 0 }
 
-// Interrupts reports whether the message is an external request to end or pause work of its instance. The session
-// should yield instead of waiting for inline activities (R20). A parent's cancel does not interrupt.
+// Interrupts reports whether the message is an external request to end or pause work of its instance. The session then
+// releases the instance instead of waiting for inline activities (R20). A parent's cancel does not interrupt.
 func (m *Message) Interrupts() bool {
 	switch m.Kind {
 	case MessageCancel, MessageTerminate:
@@ -321,7 +326,7 @@ func (m *Message) Interrupts() bool {
 // a response.
 func (m *Message) IsSent() bool { return m.Kind == MessageEventSent || m.Kind == MessageUpdateSent }
 
-// Inputs returns the events that history records for an update of another orchestration.
+// Inputs returns the events that the history records for an update from another orchestration.
 func (m *Message) Inputs(data history.Payload) []history.Event {
 	return []history.Event{
 		{Kind: history.UpdateAwaited, Name: m.Name, EventID: m.EventID, Parent: m.Parent},
@@ -329,11 +334,11 @@ func (m *Message) Inputs(data history.Payload) []history.Event {
 	}
 }
 
-// RejectedEvents contains the events and updates that were rejected for an instance ID, by the execution that sent
-// them. A range of event IDs suffices, because the messages of a sender arrive in order.
+// RejectedEvents maps the ID of a sending execution to the events and updates that were rejected for an instance ID. A
+// range of event IDs is sufficient, because the messages of a sender arrive in order.
 type RejectedEvents map[string]history.Range
 
-// Has reports whether the event in a message was rejected, so that its sender considers it undelivered.
+// Has reports whether the event or update in a message was rejected. In this case, the sender has received a rejection.
 func (r RejectedEvents) Has(m *Message) bool {
 	if !m.IsSent() {
 		return false

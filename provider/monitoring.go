@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Monitoring is for operators and the sweeper: it finds work queues without a worker and counts instances that may need
-// an operator. It is optional (NoMonitoring), because the engine does not depend on it. A worker that fails to start
-// processes no records, so workers report that they run.
+// Monitoring finds work queues without a worker and counts instances that may need an operator. Operators and the
+// sweeper use it. It is optional (NoMonitoring), because the engine does not depend on it.
 type Monitoring interface {
-	// ReportWorker records that a worker of a queue runs now, by the provider's clock, and whether it has just started.
-	// The order of concurrent reports is undefined.
+	// ReportWorker records that a worker of a queue is running now, and whether it has just started. The time is from
+	// the provider's clock. The order of concurrent reports is undefined.
 	ReportWorker(ctx context.Context, r WorkerReport) error
-	// ReadWorkers reads the last report of each work queue that has one, by queue. It can be a second behind.
+	// ReadWorkers reads the last report of each work queue, by queue. Queues without a report are missing. It can be a
+	// second behind.
 	ReadWorkers(ctx context.Context) (map[string]WorkerReport, error)
-	// CountWorkItems returns the approximate number of visible and received work items by work queue, without delayed
-	// ones.
+	// CountWorkItems returns the approximate number of visible and received work items by work queue. Delayed work
+	// items are not counted.
 	CountWorkItems(ctx context.Context) (map[string]int, error)
-	// CountAttention counts the instances that may need an operator, for the hub's metrics. It can read an index that
-	// is behind. Its cost does not depend on their number.
+	// CountAttention counts the instances that may need an operator, for the hub's metrics. The counts can be from an
+	// index that is behind. The cost of the call does not depend on the number of instances.
 	CountAttention(ctx context.Context) (AttentionCounts, error)
 }
 
@@ -26,8 +26,8 @@ type Monitoring interface {
 type WorkerReport struct {
 	Queue   string
 	BuildID string
-	// StartedAt is the time when the last worker started. In ReportWorker, a non-zero value means that this worker has
-	// just started.
+	// StartedAt is the time at which the last worker started. In ReportWorker, a non-zero value means that this worker
+	// has just started.
 	StartedAt time.Time
 	// SeenAt is the time of the last report. ReportWorker ignores it.
 	SeenAt time.Time
@@ -36,7 +36,7 @@ type WorkerReport struct {
 const (
 	// WorkerReportInterval is the interval at which an active worker reports.
 	WorkerReportInterval = 5 * time.Minute
-	// WorkerMissingAfter is the time since a queue's last report after which it has no worker.
+	// WorkerMissingAfter is the time after a queue's last report after which the queue is considered to have no worker.
 	WorkerMissingAfter = 2 * WorkerReportInterval
 )
 
@@ -49,8 +49,9 @@ type AttentionCounts struct {
 	Blocked int
 	// Deleting is the number of instances whose deletion has made no progress for two minutes.
 	Deleting int
-	// OldestPending is the due time of the oldest instance that the sweeper found pending: its start, or the end of its
-	// delay. It is zero if no instance is pending. If more than 64 are pending, it is the oldest of 64 of them.
+	// OldestPending is the due time of the oldest pending instance that the sweeper found. The due time is the start,
+	// or the end of its delay. OldestPending is zero if no instance is pending. If more than 64 instances are pending,
+	// it is the oldest due time of 64 of them.
 	OldestPending time.Time
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// PayloadStore is a payload store. Its reads and lists are strongly consistent. The data under a key never changes. All
-// methods are safe for concurrent use and return the same errors as a Provider.
+// PayloadStore stores payloads that are too large for the history. Its reads and lists are strongly consistent. The
+// data under a key never changes. All methods are safe for concurrent use and return the same errors as a Provider.
 type PayloadStore interface {
 	// PutPayload stores data under a key. It is idempotent.
 	PutPayload(ctx context.Context, key string, data []byte) error
@@ -21,8 +21,8 @@ type PayloadStore interface {
 	CopyPayload(ctx context.Context, from, to string) error
 	// DeletePayloads deletes up to PayloadBatchSize keys. Keys that do not exist are ignored.
 	DeletePayloads(ctx context.Context, keys ...string) error
-	// ListPayloads returns up to PayloadBatchSize keys with a prefix that sort after the given key, in order. The list
-	// has ended if it returns none.
+	// ListPayloads returns up to PayloadBatchSize keys with a prefix that sort after the given key, in order. An empty
+	// result means that the list has ended.
 	ListPayloads(ctx context.Context, prefix, after string) ([]StoredPayload, error)
 }
 
@@ -37,26 +37,28 @@ type PayloadStoreProvider interface {
 	// Payloads returns the payload store. If it is nil, payloads are limited to the size that fits histories.
 	Payloads() PayloadStore
 	// SweepPayloads deletes payloads that are at least two days old and whose execution does not exist. It processes
-	// one page of keys after the given key, and returns the key from which to continue, even with an error. An empty
-	// key is the start, and the end.
+	// one page of keys after the given key, and returns the key for the next call, even with an error. after is empty
+	// in the first call, and next is empty after the last page.
 	SweepPayloads(ctx context.Context, after string) (next string, deleted int, err error)
 }
 
 const (
 	// PayloadBatchSize is the maximum number of keys that one call lists or deletes.
 	PayloadBatchSize = 1000
-	// MaxStoredPayloadBytes is the maximum size of an object: a payload of 32 MiB with the overhead of a codec.
+	// MaxStoredPayloadBytes is the maximum size of a stored object. A payload has at most 32 MiB, and the rest is for
+	// the overhead of a codec.
 	MaxStoredPayloadBytes = 40 << 20
 )
 
-// The first parts of keys: payloads of executions, and payloads of messages that have not arrived.
+// ExecutionPayloadPrefix and MessagePayloadPrefix are the first parts of keys. Payloads of a message have the second
+// prefix until the message arrives.
 const (
 	ExecutionPayloadPrefix = "x/"
 	MessagePayloadPrefix   = "m/"
 )
 
-// PayloadPrefix returns the prefix of the keys of an execution's payloads. It contains a digest, which spreads the keys
-// over the partitions of a bucket.
+// PayloadPrefix returns the prefix of the keys of an execution's payloads. The prefix contains a digest, which
+// distributes the keys over the partitions of a bucket.
 func PayloadPrefix(executionID string) string {
 	sum := sha256.Sum256([]byte(executionID))
 	return fmt.Sprintf("%s%02x/%s/", ExecutionPayloadPrefix, sum[0], executionID)
@@ -65,7 +67,7 @@ func PayloadPrefix(executionID string) string {
 // PayloadKey returns the key of an execution's payload with a hash.
 func PayloadKey(executionID, hash string) string { return PayloadPrefix(executionID) + hash }
 
-// ExecutionOfPayload returns the execution in a key, or an empty string for a payload of a message.
+// ExecutionOfPayload returns the execution ID in a key, or an empty string for a payload of a message.
 func ExecutionOfPayload(key string) string {
 	rest, ok := strings.CutPrefix(key, ExecutionPayloadPrefix)
 	if parts := strings.Split(rest, "/"); ok && len(parts) == 3 {
@@ -77,8 +79,8 @@ func ExecutionOfPayload(key string) string {
 // IsMessagePayloadKey reports whether a key belongs to a payload of a message. The receiver copies it.
 func IsMessagePayloadKey(key string) bool { return strings.HasPrefix(key, MessagePayloadPrefix) }
 
-// MessagePayloadKey returns the key of a payload with a hash in a message of a kind. id identifies the message, and is
-// the same when the message is sent again.
+// MessagePayloadKey returns the key of a payload with a hash in a message of a kind. id identifies the message and must
+// be the same when the message is sent again.
 func MessagePayloadKey(kind MessageKind, id, hash string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", kind, id, hash))
 	return MessagePayloadPrefix + hex.EncodeToString(sum[:])

@@ -3,10 +3,10 @@ package provider
 // Provider stores a task hub and transports its messages. It consists of Core, which every provider implements, and of
 // optional interfaces.
 //
-// Each interface serves the consumer that its comment names. A provider that lacks an optional interface embeds the
-// type that declines it, such as NoJobs. The methods then return an UnsupportedError that names the missing capability.
-// A provider can also implement Poller, StartPreparer, PayloadStoreProvider, Querier, DeadLetters and Reconciler.
-// Consumers look for these interfaces in its method set.
+// The comment of each interface names its callers. A provider that does not support an optional interface embeds a type
+// such as NoJobs. Its methods return an UnsupportedError that names the missing capability. A provider can also
+// implement Poller, StartPreparer, PayloadStoreProvider, Querier, DeadLetters and Reconciler. Callers use a type
+// assertion to find these interfaces.
 //
 // All methods are safe for concurrent use and return early when ctx ends. A failed call returns an *Error that reports
 // whether the call can be repeated, unless it returns a more specific sentinel error.
@@ -21,8 +21,8 @@ type Provider interface {
 	Schedules
 }
 
-// Core is the part of a Provider that every provider implements. The code of an orchestration does not depend on the
-// provider, so Core contains everything that code can use. The optional interfaces serve operators.
+// Core is the part of a Provider that every provider implements. It contains everything that the code of orchestrations
+// depends on. The optional interfaces are for operators.
 type Core interface {
 	// Instances and Completions are for clients.
 	Instances

@@ -12,8 +12,8 @@ import (
 // MaxQueryNameBytes is the maximum length of a query's name.
 const MaxQueryNameBytes = 256
 
-// QueryRequest is a query of an instance. Its JSON is a stable format, because function and client can be of different
-// releases.
+// QueryRequest is a query of an instance. Its JSON is a stable format, because the function and the client can run
+// different releases.
 type QueryRequest struct {
 	InstanceID string `json:"instanceId"`
 	// Name is the name of the query. Input is the input of its handler, or empty.
@@ -21,13 +21,13 @@ type QueryRequest struct {
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// Querier runs queries of instances. It is safe for concurrent use. A dispatch.Orchestrator runs them in its own
-// process. A provider can call a process that has the code.
+// Querier runs queries of instances. It is safe for concurrent use. A dispatch.Orchestrator runs queries in its own
+// process. A provider can call a process that contains the code.
 type Querier interface {
-	// QueryInstance runs a query handler on the committed history of an instance, as of a time after the call started.
-	// It changes nothing, so it can be repeated. It returns ErrNotFound if the instance does not exist, ErrCorrupt if
-	// its history cannot be read, ErrQueriesUnsupported if no orchestrator function is available, and a *QueryError if
-	// the query failed.
+	// QueryInstance runs a query handler on the committed history of an instance, which it reads after the start of the
+	// call. It is read-only and can be repeated. It returns ErrNotFound if the instance does not exist, and ErrCorrupt
+	// if its history cannot be read. It returns ErrQueriesUnsupported if no orchestrator function is available, and a
+	// *QueryError if the query failed.
 	QueryInstance(ctx context.Context, q QueryRequest) (answer json.RawMessage, err error)
 }
 
@@ -37,32 +37,32 @@ var ErrQueriesUnsupported error = UnsupportedError{CapabilityQueries}
 // QueryCode is the reason why a query failed. New codes can be added.
 type QueryCode string
 
-// The codes of a QueryError. The texts of some differ from their names: clients of older releases know them.
+// The codes of a QueryError. Some strings differ from their names, because clients of older releases use them.
 const (
 	// QueryNotStarted means that the code of the current execution has not run yet. Repeat the query later.
 	QueryNotStarted QueryCode = "not_begun"
-	// QueryHandlerNotFound means that the code has not set a handler with this name. Known lists the handlers that it
-	// has set.
+	// QueryHandlerNotFound means that the code has not set a handler with this name. Known lists the names of the
+	// handlers that it has set.
 	QueryHandlerNotFound QueryCode = "unknown_query"
-	// QueryUnregistered means that the build does not register the orchestration in its version.
+	// QueryUnregistered means that the build does not register the orchestration in the instance's version.
 	QueryUnregistered QueryCode = "unregistered"
-	// QueryBlocked means that the code cannot replay its history. The status of the instance need not be Blocked.
-	// Failure is the diagnosis.
+	// QueryBlocked means that the code cannot replay its history. The status of the instance can be different from
+	// Blocked. Failure is the diagnosis.
 	QueryBlocked QueryCode = "blocked"
-	// QueryBadInput means that the input does not match the type of the handler. Failure has the position.
+	// QueryBadInput means that the input does not match the type of the handler. Failure contains the position.
 	QueryBadInput QueryCode = "bad_input"
-	// QueryFailed means that the handler returned an error or panicked. Failure has the error.
+	// QueryFailed means that the handler returned an error or panicked. Failure contains the error.
 	QueryFailed QueryCode = "failed"
-	// QueryNotReadOnly means that the handler scheduled work, waited or made another decision. Message has the
+	// QueryNotReadOnly means that the handler scheduled work, waited or made another decision. Message contains the
 	// position.
 	QueryNotReadOnly QueryCode = "misused"
-	// QueryHandlerTimedOut means that the handler did not return in time. Message has the position.
+	// QueryHandlerTimedOut means that the handler did not return in time. Message contains the position.
 	QueryHandlerTimedOut QueryCode = "hung"
 	// QueryResultTooLarge means that the result exceeds perdure.MaxQueryResultBytes.
 	QueryResultTooLarge QueryCode = "answer_too_large"
-	// QueryTimedOut means that there was no response in time, because the function is busy or the history is long.
+	// QueryTimedOut means that no response arrived in time, because the function is busy or the history is long.
 	QueryTimedOut QueryCode = "timed_out"
-	// QueryFunctionFailed means that the function crashed or failed otherwise.
+	// QueryFunctionFailed means that the function crashed or failed.
 	QueryFunctionFailed QueryCode = "died"
 	// QueryUnsupported means that the function's release does not support queries.
 	QueryUnsupported QueryCode = "unsupported"

@@ -9,7 +9,7 @@ import (
 
 // Position is the position of a message in an instance's inbox. The zero Position is before all messages.
 type Position struct {
-	// Inbox is the queue that assigned Sequence. Positions of two queues cannot be compared.
+	// Inbox is the queue that assigned Sequence. Positions of different queues cannot be compared.
 	Inbox string
 	// Sequence is a decimal number of up to 128 bits that increases within a message group (SQS SequenceNumber).
 	Sequence string
@@ -30,10 +30,10 @@ func compareDecimal(a, b string) int {
 
 // RedispatchFrom selects the turns whose outputs may not have been sent.
 type RedispatchFrom struct {
-	// Position is the position of the first message whose turn is selected. Zero is before all messages of the current
-	// execution.
+	// Position is the position of the first message whose turn is selected. The zero value selects all turns of the
+	// current execution.
 	Position Position
-	// HeadAt selects the turns from the last message that was consumed by that time. Zero means that it is not used.
+	// HeadAt selects the turns from the last message that was consumed by that time. If it is zero, it is not used.
 	HeadAt time.Time
 }
 
@@ -46,14 +46,15 @@ type Head struct {
 	Watermark Position
 }
 
-// Segment contains the events of one committed turn. It is the unit of writes, and the outbox (R9).
+// Segment contains the events of one committed turn. It is written atomically and serves as the outbox of the turn
+// (R9).
 type Segment struct {
 	Sequence  int64
 	Watermark Position
 	Events    []history.Event
 }
 
-// TraceParent returns the trace context of the turn, with which its outputs are sent, or an empty value.
+// TraceParent returns the trace context of the turn, or an empty value. The outputs of the turn are sent with it.
 func (s *Segment) TraceParent() history.TraceParent {
 	for i := range s.Events {
 		if e := &s.Events[i]; e.Kind == history.TurnStarted {
@@ -70,20 +71,20 @@ func (s *Segment) TraceParent() history.TraceParent {
 type Orchestration struct {
 	InstanceID string
 	Head       Head
-	// Previous is the execution that continued as this one. It is empty if this is the first one.
+	// Previous is the execution that continued as this one. It is empty for the first execution.
 	Previous string
-	// Verified is true if the history was read with strong consistency in this invocation. Unverified state may only
-	// lead to a commit (R5).
+	// Verified is true if the history was read with strong consistency in this invocation. Unverified state may only be
+	// used for a commit (R5).
 	Verified bool
 	Segments []Segment
-	// Retention is described in Turn. Reads do not set it. The caller sets it before a redispatch.
+	// Retention is described in Turn. Reads do not set Retention. The caller sets it before a redispatch.
 	Retention time.Duration
 }
 
 // Start returns the first event of the execution.
 func (o *Orchestration) Start() *history.Event { return &o.Segments[0].Events[0] }
 
-// RestartedEvents returns the events that the execution copied from another one in a restart, or nil (R30).
+// RestartedEvents returns the events that a restart copied from another execution, or nil (R30).
 func (o *Orchestration) RestartedEvents() []history.Event {
 	first := o.Segments[0].Events
 	if first[len(first)-1].Kind != history.ExecutionRestarted {
@@ -99,7 +100,7 @@ func (o *Orchestration) Last() *history.Event {
 }
 
 // Events returns the events of all segments. It returns an error if their IDs have a gap, or if an event follows a
-// terminal one.
+// terminal event.
 func (o *Orchestration) Events() ([]history.Event, error) {
 	runs := make([][]history.Event, len(o.Segments))
 	for i := range o.Segments {
@@ -108,7 +109,7 @@ func (o *Orchestration) Events() ([]history.Event, error) {
 	return history.Concat(runs...)
 }
 
-// State returns the state that results from the history.
+// State returns the state after the last event of the history.
 func (o *Orchestration) State(keep history.Tracking) *history.State {
 	s := history.NewState(keep)
 	for i := range o.Segments {
@@ -121,8 +122,8 @@ func (o *Orchestration) State(keep history.Tracking) *history.State {
 type Consistency int
 
 const (
-	// Eventual can miss the latest commits, at half the price. It is the zero value.
+	// Eventual reads can miss the latest commits, and cost half as much. It is the zero value.
 	Eventual Consistency = iota
-	// Strong returns everything that was committed before the read started.
+	// Strong reads return everything that was committed before the read started.
 	Strong
 )

@@ -2,15 +2,15 @@ package provider
 
 import "github.com/perdure/perdure/history"
 
-// Settlements contains the events that an execution has settled from one segment on.
+// Settlements contains the events that an execution has settled in a segment or later.
 type Settlements struct {
 	// IDs are the settled events, including events whose outcome is parked. Cancelled are the activities whose
-	// cancellation was requested. The request settles those without WorkItem.WaitForCancellation. Both are unsorted.
+	// cancellation was requested. The request settles activities without WorkItem.WaitForCancellation. Both slices are
+	// unsorted.
 	IDs, Cancelled []history.Range
 	// Next is the first segment that does not exist yet.
 	Next int64
-	// Ended is true if the execution has ended, so that it has no open work. Deleted is true if its instance is
-	// deleted.
+	// Ended is true if the execution has ended and has no open work. Deleted is true if its instance is deleted.
 	Ended, Deleted bool
 }
 

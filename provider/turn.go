@@ -6,39 +6,38 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Turn contains the decisions of a turn, which are committed as one segment and then sent.
+// Turn contains the decisions of a turn. They are committed as one segment and then sent.
 type Turn struct {
 	InstanceID string
-	// Head is the head on which the turn was run. The commit fails with ErrConflict if it is no longer the head.
+	// Head is the head on which the turn was run. The commit fails with ErrConflict if it is not the head anymore.
 	Head Head
 	// Watermark is the position of the last message that the turn consumed, or Head.Watermark if it consumed none.
 	Watermark Position
 	Events    []history.Event
-	// Before is the state before the turn, with its waiting timers (history.TrackTimers), or nil if it is not known. It
-	// must not be changed while the provider uses the turn.
+	// Before is the state before the turn, with its waiting timers (history.TrackTimers), or nil if it is not known. Do
+	// not change Before while the provider uses the turn.
 	Before *history.State
-	// Cancels are the cancel decisions of this turn, without those of earlier turns, which stay in effect. They are
-	// committed with the segment. It is nil if the turn cancels nothing.
+	// Cancels are the cancel decisions of this turn, or nil if the turn cancels nothing. They are committed with the
+	// segment. Decisions of earlier turns stay in effect.
 	Cancels Cancels
-	// CancelsAfter is set for a turn that cancels activities. It is the segment of the last earlier turn that did, 0 if
-	// there is none, and nil if that is not known. Readers use it to detect an earlier decision that is not visible
-	// yet.
+	// CancelsAfter is set for a turn that cancels activities. It is the segment of the last earlier turn that cancelled
+	// activities, or 0 if no earlier turn did. It is nil if the segment is not known. Readers use it to detect an
+	// earlier decision that is not visible yet.
 	CancelsAfter *int64
-	// CancelBlock is the block that this turn completes, or nil. A provider can store it to shorten later reads, or
-	// ignore it.
+	// CancelBlock is the block that this turn completes, or nil. A provider can store the block to shorten later reads,
+	// or ignore it.
 	CancelBlock *CancelBlock
-	// Running are the activities of this turn that the committing process runs itself. Nothing is sent for them at the
+	// Running are the activities of this turn that the committing process runs. No work items are sent for them at the
 	// commit. If the process does not report their outcomes, a redispatch sends them (R20).
 	Running map[int64]bool
 	// Next is the execution that the turn continues as. It is created in the same transaction as the segment (R3).
 	Next *Successor
-	// Retention is the time for which the instance is kept after its end, and past executions after theirs. 0 means
-	// forever.
+	// Retention is the time for which an ended instance and past executions are kept. 0 means forever.
 	Retention time.Duration
-	// LockedUntil is the time when the lock on the instance expires. The turn is not committed after it. Zero means
-	// that it is not known.
+	// LockedUntil is the time at which the lock on the instance expires. The turn is not committed after that time.
+	// Zero means that the time is not known.
 	LockedUntil time.Time
-	// StatusWrite selects when the new status is written to the instance.
+	// StatusWrite selects whether the new status is written to the instance.
 	StatusWrite StatusWrite
 }
 
@@ -49,13 +48,13 @@ type StatusWrite int
 const (
 	// StatusWriteIfChanged writes the status if the turn changed it or set a custom status.
 	StatusWriteIfChanged StatusWrite = iota
-	// StatusWriteDeferred does not write the status, because a later turn of the same session does.
+	// StatusWriteDeferred does not write the status, because a later turn of the same session writes it.
 	StatusWriteDeferred
-	// StatusWriteAlways writes the status, because an earlier turn did not.
+	// StatusWriteAlways writes the status, because an earlier turn did not write it.
 	StatusWriteAlways
 )
 
-// Successor is the execution that continues another one.
+// Successor is the execution that continues another execution as new.
 type Successor struct {
 	ExecutionID string
 	Start       history.Event
@@ -80,8 +79,8 @@ func (t *Turn) Changes() bool {
 	return after.StatusChanged(&before)
 }
 
-// ObsoleteTimers returns the work whose timers the turn makes unnecessary: cancelled timers, and activities whose next
-// attempt may wait for a timer.
+// ObsoleteTimers returns the items whose timers are unnecessary after the turn. These are cancelled timers, and
+// activities whose next attempt may wait for a timer.
 func (t *Turn) ObsoleteTimers() []history.OpenItem {
 	if t.Before == nil {
 		return nil

@@ -21,7 +21,7 @@ const (
 	UpdateRejected UpdateOutcome = "rejected"
 	// UpdateAborted means that the update was accepted, but its execution ended before the handler returned.
 	UpdateAborted UpdateOutcome = "left"
-	// UpdateResultExpired means that the update was accepted earlier, and that its result is no longer known.
+	// UpdateResultExpired means that the update was accepted earlier, and that its result has expired.
 	UpdateResultExpired UpdateOutcome = "forgotten"
 )
 
@@ -39,7 +39,7 @@ type UpdateResult struct {
 	// Reason is one of the history.Rejected constants if the update was rejected. If its execution ended first, Reason
 	// is the cancel reason of the outstanding work (history.TerminalReason).
 	Reason string
-	// ExecutionID is the execution that has the update in its history, and EventID is the event of its outcome. If the
+	// ExecutionID is the execution whose history contains the update, and EventID is the event of the outcome. If the
 	// result has expired, EventID is 0.
 	ExecutionID string
 	EventID     int64

@@ -11,7 +11,7 @@ import (
 const (
 	// MaxBackfillRuns is the maximum number of scheduled times in a window.
 	MaxBackfillRuns = 10_000
-	// MaxPendingBackfills is the maximum number of windows that wait for their backfill.
+	// MaxPendingBackfills is the maximum number of windows that wait for a backfill.
 	MaxPendingBackfills = 100
 
 	fieldExpression = "when"
@@ -19,14 +19,15 @@ const (
 	fieldBackfill   = "backfill"
 )
 
-// BackfillWindow is a period in the past, both ends inclusive.
+// BackfillWindow is a period in the past from From to To, inclusive.
 type BackfillWindow struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
 }
 
-// ValidateWindow returns a *provider.FieldError if the schedule cannot backfill the window: its ends are reversed or
-// out of range, it ends after now, or it contains more than MaxBackfillRuns times of the schedule.
+// ValidateWindow returns a *provider.FieldError if the schedule cannot backfill the window. A window is invalid if its
+// ends are reversed or out of range, or if it ends after now. It is also invalid if it contains more than
+// MaxBackfillRuns scheduled times.
 func (s *Schedule) ValidateWindow(w BackfillWindow, now time.Time) error {
 	switch {
 	case w.From.IsZero() || !isWithin(w.From):
@@ -45,7 +46,7 @@ func (s *Schedule) ValidateWindow(w BackfillWindow, now time.Time) error {
 	n := 0
 	for t := p.first(w); !t.IsZero(); t = p.first(w) {
 		if n++; n > MaxBackfillRuns {
-			problem := fmt.Sprintf("and to contain more than %d times of the schedule; split the window before %s",
+			problem := fmt.Sprintf("and to contain more than %d scheduled times; split the window before %s",
 				MaxBackfillRuns, t.UTC().Format(time.RFC3339))
 			return &provider.FieldError{Field: fieldFrom, Problem: problem}
 		}
@@ -54,7 +55,7 @@ func (s *Schedule) ValidateWindow(w BackfillWindow, now time.Time) error {
 	return nil
 }
 
-// first returns the first time of a window, or zero if there is none.
+// first returns the first scheduled time in a window, or zero if the window contains no time.
 func (p *plan) first(w BackfillWindow) time.Time {
 	t := p.next(w.From.Add(-1))
 	if t.After(w.To) {
@@ -63,8 +64,8 @@ func (p *plan) first(w BackfillWindow) time.Time {
 	return t
 }
 
-// startingBefore returns a plan with times from the given one on, even before the schedule was created: a rate without
-// From has such times.
+// startingBefore returns a plan that includes the times from from, even before the schedule was created. Only a rate
+// without From needs a different plan.
 func (p *plan) startingBefore(from time.Time) *plan {
 	r, isRate := p.times.(rate)
 	if !isRate || !p.from.IsZero() || !from.Before(r.anchor) {
@@ -74,8 +75,8 @@ func (p *plan) startingBefore(from time.Time) *plan {
 	return &plan{times: rate{r.anchor.Add(-back), r.period}, from: p.from, until: p.until}
 }
 
-// addBackfill adds a window, up to the times that were processed already. Later ones start without a backfill. A window
-// that a waiting one includes is ignored.
+// addBackfill adds a window, up to the times that were already processed. Later times start without a backfill. A
+// window that a waiting window includes is ignored.
 func (s *scheduler) addBackfill(w BackfillWindow) error {
 	s.processDue(s.ctx)
 	w = BackfillWindow{From: w.From.UTC(), To: w.To.UTC()}
@@ -102,8 +103,8 @@ func (s *scheduler) addBackfill(w BackfillWindow) error {
 	return nil
 }
 
-// nextBackfill removes and returns the next time of the windows. ok is false if there is none. The times are recorded
-// in history, as those of processDue.
+// nextBackfill removes and returns the next time of the windows. ok is false if no time is left. The times are recorded
+// in the history, as in processDue.
 func (s *State) nextBackfill(ctx *perdure.OrchestrationContext, p *plan) (t time.Time, ok bool) {
 	for len(s.Backfills) > 0 {
 		w := s.Backfills[0]

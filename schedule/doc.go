@@ -7,9 +7,9 @@
 //		TimeZone:      "Europe/Berlin",
 //	})
 //
-// A schedule is an instance of the orchestration that [OrchestrationName] names. It waits with a durable timer, starts
-// each run as a sub-orchestration, and continues as new. Its history records the runs, and you can list, cancel and
-// restart it like other instances. Use the methods of client.Client to create, change, pause and read schedules.
+// A schedule is an instance of the orchestration [OrchestrationName]. It waits with a durable timer, starts each run as
+// a sub-orchestration, and continues as new. Its history records the runs. You can list and cancel it like other
+// instances. Use the methods of client.Client to create, change, pause and read schedules.
 //
 // Orchestrators of package lambdahandler and hubs of package perduretest register the orchestration. If you create a
 // dispatcher yourself, register it with [Register].

@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// processDue processes the times that were due since the last call. The times are recorded in history, because another
-// release, or another time zone database, may compute different ones on replay.
+// processDue processes the times that were due since the last call. The times are recorded in the history, because a
+// different release or time zone database may compute different times in a replay.
 func (s *scheduler) processDue(ctx *perdure.OrchestrationContext) {
 	now := ctx.Now()
 	d := perdure.SideEffect(ctx, func() due { return s.plan.between(s.ProcessedUntil, now) })
@@ -35,8 +35,9 @@ func (s *scheduler) processDue(ctx *perdure.OrchestrationContext) {
 	}
 }
 
-// overlapsRun reports whether a time was due during the current run, or one that ended just now. Times in a pause do
-// not: they are processed after the pause, and a manual run in the pause is not the previous run of the schedule.
+// overlapsRun reports whether a time was due during the current run or a run that has just ended. Times in a pause do
+// not overlap. They are processed after the pause, and a manual run in the pause is not the previous run of the
+// schedule.
 func (s *scheduler) overlapsRun(t time.Time) bool {
 	return s.run != nil && s.Paused == nil && t.After(s.run.StartedAt)
 }

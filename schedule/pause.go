@@ -17,7 +17,7 @@ const (
 // MaxMessageBytes is the maximum size of the message of a pause. Longer messages are truncated.
 const MaxMessageBytes = 1024
 
-// Pause is the pause of a schedule: its start and its message.
+// Pause describes the pause of a schedule.
 type Pause struct {
 	At      time.Time `json:"at"`
 	Message string    `json:"message,omitempty"`
@@ -37,7 +37,8 @@ func (s *scheduler) setUpdateHandlers() error {
 	return perdure.SetUpdateHandler(s.ctx, UpdateResume, resume)
 }
 
-// pause pauses the schedule. Times before the pause are processed first, and times in the pause when it ends.
+// pause pauses the schedule. It first processes times before the pause. Times in the pause are processed when the pause
+// ends.
 func (s *scheduler) pause(ctx *perdure.OrchestrationContext, message string) {
 	if s.Paused == nil {
 		s.processDue(ctx)
@@ -52,8 +53,8 @@ func (s *scheduler) pause(ctx *perdure.OrchestrationContext, message string) {
 	}
 }
 
-// resume ends a pause, and reports whether there was one. The event ends the scheduler's wait, so that it processes the
-// times of the pause.
+// resume ends a pause, and reports whether the schedule was paused. The raised event wakes the scheduler, so that it
+// processes the times of the pause.
 func (s *scheduler) resume(ctx *perdure.OrchestrationContext) (wasPaused bool) {
 	if wasPaused = s.Paused != nil; wasPaused {
 		s.Paused = nil
@@ -62,8 +63,8 @@ func (s *scheduler) resume(ctx *perdure.OrchestrationContext) (wasPaused bool) {
 	return wasPaused
 }
 
-// requestRun enqueues a run that a client requested. A request of an earlier release is not manual and waits for the
-// end of a pause, as it did in that release, so that its history is replayed unchanged.
+// requestRun enqueues a run that a client requested. A request from an earlier release is not manual and waits for the
+// end of a pause. This is the behavior of that release, so its histories can be replayed.
 func (s *scheduler) requestRun(t time.Time, manual bool) {
 	cancels := s.run != nil && s.Schedule.Overlap == OverlapCancel
 	switch {
@@ -80,7 +81,7 @@ func (s *scheduler) requestRun(t time.Time, manual bool) {
 }
 
 // overlapPaused handles a manual run of a paused schedule with OverlapCancel. It replaces waiting manual runs and
-// cancels the running one. Times that wait for the end of the pause remain.
+// cancels the current run. Times that wait for the end of the pause remain in the queue.
 func (s *scheduler) overlapPaused(t time.Time) {
 	for _, ok := s.takeManual(); ok; _, ok = s.takeManual() {
 		s.Counts.Skipped++

@@ -20,9 +20,9 @@ type plan struct {
 	from, until time.Time
 }
 
-// times is a sequence of times without a start. It has an end only if a cron expression has years.
+// times is a sequence of times. It has no start, and it has an end only if a cron expression restricts the years.
 type times interface {
-	// after returns the first time after t, or zero if there is none.
+	// after returns the first time after t, or zero if no time follows.
 	after(t time.Time) time.Time
 }
 
@@ -54,8 +54,8 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 	return &plan{times: at, from: s.From, until: s.Until}, nil
 }
 
-// checkNew returns a *provider.FieldError if earlier releases accepted the schedule, but it must not be created: see
-// cron.Expression.Problem.
+// checkNew returns a *provider.FieldError for a schedule that earlier releases accepted, but that must not be created
+// anymore. See cron.Expression.Problem.
 func (p *plan) checkNew(when string) error {
 	c, isCron := p.times.(wallClock)
 	if !isCron || c.expression.Problem() == nil {
@@ -66,14 +66,14 @@ func (p *plan) checkNew(when string) error {
 
 const wrongYear = "must be in the years 1970 to 2199"
 
-// isWithin reports whether a time is zero or in the supported years. Durations between other times overflow, or such a
-// time is encoded as zero.
+// isWithin reports whether a time is zero or in the supported years. Outside these years, durations can overflow and
+// times can be encoded as zero.
 func isWithin(t time.Time) bool {
 	year := t.UTC().Year()
 	return t.IsZero() || 1970 <= year && year < 2200
 }
 
-// next returns the first scheduled time after t, or zero if there is none.
+// next returns the first scheduled time after t, or zero if no time follows.
 func (p *plan) next(t time.Time) time.Time {
 	if before := p.from.Add(-1); !p.from.IsZero() && t.Before(before) {
 		t = before
@@ -85,12 +85,12 @@ func (p *plan) next(t time.Time) time.Time {
 	return due
 }
 
-// due has the scheduled times of a period.
+// due contains the scheduled times of a period.
 type due struct {
-	// Times are the last MaxQueuedRuns times, and Before is the number of earlier ones.
+	// Times are the last MaxQueuedRuns times, and Before is the number of earlier times.
 	Times  []time.Time `json:"times,omitempty"`
 	Before int64       `json:"before,omitempty"`
-	// Next is the first time after the period, or zero if there is none.
+	// Next is the first time after the period, or zero if no time follows.
 	Next time.Time `json:"next,omitzero"`
 }
 
@@ -142,7 +142,7 @@ func parse(when string, zone *time.Location, anchor time.Time) (times, error) {
 
 const crontabFields = 5
 
-// rate has a time at each whole number of periods after an anchor.
+// rate is a sequence of times with a fixed period from an anchor.
 type rate struct {
 	anchor time.Time
 	period time.Duration
@@ -168,13 +168,13 @@ func (r rate) after(t time.Time) time.Time {
 	return t.Add(r.period - t.Sub(r.anchor)%r.period)
 }
 
-// wallClock has a time whenever the clock of a zone matches a cron expression.
+// wallClock is the sequence of times at which the local time of a zone matches a cron expression.
 type wallClock struct {
 	expression *cron.Expression
 	zone       *time.Location
 }
 
-// followsElapsedTime reports whether a local time that occurs twice is due twice, and one that is skipped is not due.
+// followsElapsedTime reports whether a local time that occurs twice is due twice and a skipped local time is not due.
 func (c wallClock) followsElapsedTime() bool { return c.expression.EveryHour() }
 
 func (c wallClock) after(t time.Time) time.Time {
@@ -182,7 +182,7 @@ func (c wallClock) after(t time.Time) time.Time {
 	if c.followsElapsedTime() {
 		return c.elapsed(t)
 	}
-	// a skipped time is due later than its local time, and possibly later than the next one
+	// a skipped time is due later than its local time, and possibly after the next time
 	first := time.Time{}
 	for wall := localTime(t).Add(-skippedBefore(t)); ; {
 		if wall = c.expression.Next(wall); wall.IsZero() {
@@ -234,8 +234,8 @@ func localTime(t time.Time) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// instant returns when a local time occurs: the first time if it occurs twice, and later by the length of the clock
-// change if it is skipped.
+// instant returns the time at which a local time occurs. If it occurs twice, instant returns the first occurrence. If
+// it is skipped, instant adds the length of the clock change.
 func (c wallClock) instant(wall time.Time) time.Time {
 	at := func(near time.Time) time.Time {
 		_, offset := near.In(c.zone).Zone()

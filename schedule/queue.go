@@ -13,7 +13,7 @@ func (s *State) enqueue(t time.Time) {
 	}
 }
 
-// countDropped counts n times that exceed the queue. overlapping is true if they were due during a run.
+// countDropped counts n times that do not fit into the queue. overlapping is true if they were due during a run.
 func (s *State) countDropped(n int64, overlapping bool) {
 	if policy := s.Schedule.Overlap; overlapping && policy != OverlapQueue && policy != OverlapAllow {
 		s.Counts.Skipped += n
@@ -50,13 +50,13 @@ func (s *State) takeAll() []time.Time {
 	return all
 }
 
-// catchUp handles a missed time. last is true for the last one of several.
+// catchUp handles a missed time. last is true for the last of several consecutive missed times.
 func (s *State) catchUp(t time.Time, last bool) {
 	switch {
 	case s.Schedule.CatchUp == CatchUpAll:
 		s.enqueue(t)
 	case s.Schedule.CatchUp != CatchUpNone && last:
-		if i := indexOf(s.Queue, s.CatchUpTime); i >= 0 { // from an earlier check during the pause
+		if i := indexOf(s.Queue, s.CatchUpTime); i >= 0 { // enqueued by an earlier check during the pause
 			s.Queue = without(s.Queue, i)
 			s.Counts.Missed++
 		}
@@ -67,7 +67,7 @@ func (s *State) catchUp(t time.Time, last bool) {
 	}
 }
 
-// overlapBackfill handles a time that was due during a run of a backfill. That run is not the previous one of the
+// overlapBackfill handles a time that was due during a run of a backfill. That run is not the previous run of the
 // schedule, so it does not cause the time to be skipped, and is not cancelled. The time starts before other backfills.
 func (s *State) overlapBackfill(t time.Time) {
 	switch s.Schedule.Overlap {
@@ -86,5 +86,5 @@ func (s *State) overlapBackfill(t time.Time) {
 // indexOf returns the index of a time, or -1.
 func indexOf(all []time.Time, t time.Time) int { return slices.IndexFunc(all, t.Equal) }
 
-// without returns a copy of the times without the one at index i.
+// without returns a copy of the times without the time at index i.
 func without(all []time.Time, i int) []time.Time { return slices.Delete(slices.Clone(all), i, i+1) }

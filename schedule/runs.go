@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// run is a running run, with the future of its end.
+// run is a run that has not ended, with the future of its result.
 type run struct {
 	Run
 
@@ -18,7 +18,7 @@ type run struct {
 	backfill  bool
 }
 
-// delaysTimes reports whether times that are due during the run are processed when it has ended.
+// delaysTimes reports whether times that are due during the run are processed only after the run has ended.
 func (r *run) delaysTimes(policy OverlapPolicy) bool {
 	switch policy {
 	case OverlapAllow:
@@ -55,7 +55,7 @@ func alreadyExists(err error) bool {
 	return ok && failed.Type == history.TypeAlreadyExists
 }
 
-// cancelRun cancels the run, because the next one is due.
+// cancelRun cancels the current run, because the next run is due.
 func (s *scheduler) cancelRun() {
 	if r := s.run; !r.cancelled && !r.future.IsDone() {
 		r.cancelled = true
@@ -74,8 +74,8 @@ func outcomeOf(err error) (Outcome, string) {
 	return OutcomeFailed, text
 }
 
-// startRuns starts the first run of the queue, or with OverlapAllow all of them, and then runs of backfills, until the
-// execution is full.
+// startRuns starts the first run of the queue, or all runs with OverlapAllow, and then runs of backfills. It stops when
+// the execution is full.
 func (s *scheduler) startRuns() {
 	for !s.isFull() && (s.run == nil || s.Schedule.Overlap == OverlapAllow) {
 		t, backfill, ok := s.takeNext()
@@ -100,11 +100,11 @@ func (s *scheduler) takeNext() (t time.Time, backfill, ok bool) {
 		return s.takeFirst(), false, true
 	}
 	if s.run != nil && s.steps >= maxSteps {
-		return t, false, false // this execution cannot end yet, and a window with OverlapAllow would fill its history
+		return t, false, false // the execution cannot continue as new during a run, so limit its history
 	}
 	windows := len(s.Backfills)
 	t, ok = s.nextBackfill(s.ctx, s.plan)
-	s.steps += windows - len(s.Backfills) // windows without a time are also in history
+	s.steps += windows - len(s.Backfills) // windows without a time also add events to the history
 	return t, true, ok
 }
 

@@ -13,18 +13,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Schedule defines which orchestration starts at which times. ID, Orchestration and Expression are required.
+// Schedule defines an orchestration and the times at which it starts. ID, Orchestration and Expression are required.
 type Schedule struct {
 	// ID is the name of the schedule in its hub: 1 to 200 bytes of UTF-8 without control characters. Its runs are the
 	// instances "ID@time", with the scheduled time in UTC, such as "nightly@2026-11-23T02:00:00Z".
 	ID string `json:"id"`
-	// Orchestration is the name of the orchestration to start. Version is its version. If it is empty, each run uses
-	// the highest version.
+	// Orchestration is the name of the orchestration to start. Version is its version. If Version is empty, each run
+	// uses the highest version.
 	Orchestration string `json:"orchestration"`
 	Version       string `json:"version,omitempty"`
-	// Input is the input of each run: a JSON document of at most MaxInputBytes.
+	// Input is the input of each run, a JSON document of at most MaxInputBytes.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Expression is one of
+	// Expression has one of these forms:
 	//
 	//	rate(5 minutes)      minutes, hours or days, counted from From or from the creation of the schedule
 	//	cron(0 2 * * ? *)    as in EventBridge Scheduler: minute, hour, day, month, day of week (1 is Sunday), year
@@ -34,39 +34,40 @@ type Schedule struct {
 	//	@daily               @hourly, @daily, @weekly, @monthly, @yearly, @annually
 	//
 	// A range of days of the week may wrap around, as in FRI-MON. Any other reversed range is an error. In both cron
-	// syntaxes, the day may be L (the last day of the month), LW (the last weekday) or 15W (the weekday nearest to the
-	// 15th), and the day of the week 5L (the last one of the month) or 5#3 (the third one).
+	// syntaxes, the day can be L (the last day of the month), LW (the last weekday) or 15W (the weekday nearest to the
+	// 15th). The day of the week can be 5L (its last occurrence in the month) or 5#3 (its third occurrence).
 	//
 	// When clocks change, a cron expression whose hours begin with * follows elapsed time. Any other expression is due
-	// once for each local time: a time that is skipped is due later by the length of the shift, and a time that occurs
-	// twice is due the first time.
+	// once for each local time. A skipped time is due later by the length of the shift. A time that occurs twice is due
+	// at its first occurrence.
 	Expression string `json:"when"`
 	// TimeZone is an IANA time zone, such as "Europe/Berlin". The default is UTC. It applies only to cron expressions.
 	TimeZone string `json:"timeZone,omitempty"`
-	// From and Until limit the times at which runs are due, both inclusive. A zero time is no limit. Other times are in
-	// the years 1970 to 2199. Times before the creation of the schedule are never due; use a backfill for them.
+	// From and Until are the first and the last possible time of a run, inclusive. A zero time means no limit. Other
+	// times must be in the years 1970 to 2199. Times before the creation of the schedule are never due. Use a backfill
+	// to run them.
 	From  time.Time `json:"from,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Overlap sets what happens at a scheduled time while the previous run is still running. The default is
+	// Overlap is the policy for a scheduled time at which the previous run is still running. The default is
 	// OverlapSkip.
 	Overlap OverlapPolicy `json:"overlap,omitempty"`
-	// CatchUp sets what happens to times that were missed by more than a minute, because the schedule was paused or its
-	// hub was down. The default is CatchUpLast. Times that came during a run follow Overlap.
+	// CatchUp is the policy for times that were missed by more than a minute, because the schedule was paused or its
+	// hub was down. The default is CatchUpLast. For times that were due during a run, Overlap applies.
 	CatchUp CatchUpPolicy `json:"catchUp,omitempty"`
 	// Revision is an identifier of this state of the schedule, of at most 64 bytes. Clients can read it. It has no
 	// other effect.
 	Revision string `json:"revision,omitempty"`
 }
 
-// OverlapPolicy sets what happens at a scheduled time while the previous run is still running.
+// OverlapPolicy is the policy for a scheduled time at which the previous run is still running.
 type OverlapPolicy string
 
 // Values of OverlapPolicy.
 const (
 	// OverlapSkip does not start a run for that time.
 	OverlapSkip OverlapPolicy = "skip"
-	// OverlapQueue starts the run when the previous one has ended. At most MaxQueuedRuns runs wait; beyond that, the
-	// oldest ones are dropped.
+	// OverlapQueue starts the run when the previous run has ended. At most MaxQueuedRuns runs wait. If more runs are
+	// due, the oldest ones are dropped.
 	OverlapQueue OverlapPolicy = "queue"
 	// OverlapCancel cancels the previous run, waits for its end, and then starts the run.
 	OverlapCancel OverlapPolicy = "cancel"
@@ -75,7 +76,7 @@ const (
 	OverlapAllow OverlapPolicy = "allow"
 )
 
-// CatchUpPolicy sets what happens to missed times.
+// CatchUpPolicy is the policy for missed times.
 type CatchUpPolicy string
 
 // Values of CatchUpPolicy.
@@ -84,8 +85,8 @@ const (
 	CatchUpNone CatchUpPolicy = "none"
 	// CatchUpLast starts one run, for the last missed time.
 	CatchUpLast CatchUpPolicy = "last"
-	// CatchUpAll starts a run for each of the last MaxQueuedRuns missed times, one after the other, or concurrently
-	// with OverlapAllow.
+	// CatchUpAll starts a run for each of the last MaxQueuedRuns missed times. The runs start one after another, or
+	// concurrently with OverlapAllow.
 	CatchUpAll CatchUpPolicy = "all"
 )
 
@@ -94,7 +95,8 @@ const (
 	MaxQueuedRuns = 1000
 	// MaxIDBytes is the maximum size of a schedule's ID.
 	MaxIDBytes = 200
-	// MaxInputBytes is the maximum size of a schedule's input, as encoding/json writes it (six bytes for a "<").
+	// MaxInputBytes is the maximum size of a schedule's input in bytes, as encoding/json writes it (six bytes for a
+	// "<").
 	MaxInputBytes = perdure.MaxPayloadBytes - 48<<10
 
 	maxNameBytes    = 256
@@ -121,10 +123,9 @@ func ParseInstanceID(instanceID string) (id string, ok bool) {
 // RunID returns the instance ID of the run for a scheduled time.
 func RunID(id string, due time.Time) string { return id + "@" + due.UTC().Format(time.RFC3339Nano) }
 
-// DueTime returns the scheduled time of a run, in UTC, from its instance ID or from the ID that a restart of the run
-// derived from it. ok is false for other instances. Use DueTime instead of the current time in a scheduled
-// orchestration, because a run can start late. To get the date in the time zone of the schedule, convert the time with
-// its method In.
+// DueTime returns the scheduled time of a run in UTC. runID is the instance ID of the run or of a restart of the run.
+// ok is false for other instances. Use DueTime instead of the current time in a scheduled orchestration, because a run
+// can start late. To get the date in the time zone of the schedule, convert the time with its method In.
 func DueTime(runID string) (due time.Time, ok bool) {
 	at := strings.LastIndexByte(runID, '@')
 	if at < 0 {
@@ -147,8 +148,8 @@ func (s *Schedule) Validate() error {
 	return p.checkNew(s.Expression)
 }
 
-// validateStored validates an existing schedule. It accepts every cron expression that an earlier release accepted, so
-// that an upgrade ends no schedule, and a replay makes the same decisions.
+// validateStored validates an existing schedule. It accepts every cron expression that an earlier release accepted. An
+// upgrade therefore does not end a schedule, and a replay makes the same decisions.
 func (s *Schedule) validateStored() error {
 	_, planErr := s.plan(time.Time{})
 	for _, err := range []error{

@@ -11,16 +11,18 @@ import (
 )
 
 const (
-	// missedAfter is how long after its time a run counts as missed. A timer is about a second late.
+	// missedAfter is the delay after which a scheduled time counts as missed. A timer is about a second late.
 	missedAfter = time.Minute
-	// maxSteps limits the history of an execution: the result of a run, and a command, can have MaxPayloadBytes.
+	// maxSteps limits the history of an execution, because the result of a run and a command can have MaxPayloadBytes
+	// each.
 	maxSteps = 20
-	// endDelay is the delay before a schedule without further times ends. A Replace that was sent before the end is
-	// visible is therefore not lost.
+	// endDelay is the delay before a schedule without further times ends. Because of the delay, a Replace that is sent
+	// shortly before the end is not lost.
 	endDelay = time.Minute
 	// maxErrorBytes is the size to which the error of a run is truncated.
 	maxErrorBytes = 500
-	// dropBatch is the number of times that are dropped before a queue that is too large is written again.
+	// dropBatch is the number of times that are dropped from a queue that is too large before the next attempt to write
+	// it.
 	dropBatch = 50
 )
 
@@ -28,18 +30,18 @@ const (
 const CommandEvent = "perdure.schedule"
 
 // Command is a request to a schedule. At most one of Replace, RunAt, Backfill and Delete is set. Manual is valid only
-// with RunAt. An empty Command makes the schedule check what is due.
+// with RunAt. An empty Command wakes the schedule.
 type Command struct {
-	// Replace replaces the definition of the schedule. A running run continues.
+	// Replace replaces the definition of the schedule. The current run continues.
 	Replace *Schedule `json:"set,omitempty"`
 	// RunAt starts a run for that time now, as if it were due. With Manual, the run starts even if the schedule is
 	// paused.
 	RunAt  time.Time `json:"run,omitzero"`
 	Manual bool      `json:"byHand,omitempty"`
-	// Backfill starts the runs of a window in the past, one after the other, or concurrently with OverlapAllow. Times
-	// that already have a run are skipped.
+	// Backfill starts the runs of a window in the past. The runs start one after another, or concurrently with
+	// OverlapAllow. Times that already have a run are skipped.
 	Backfill *BackfillWindow `json:"backfill,omitempty"`
-	// Delete ends the schedule one minute after its run has ended. A later Replace revokes it.
+	// Delete ends the schedule one minute after its run has ended. A later Replace cancels the deletion.
 	Delete bool `json:"end,omitempty"`
 }
 
@@ -47,17 +49,18 @@ type Command struct {
 // only Schedule.
 type State struct {
 	Schedule Schedule `json:"schedule"`
-	// Anchor is the time from which rates count. All times up to ProcessedUntil have been processed.
+	// Anchor is the time from which the periods of a rate count. All times up to ProcessedUntil have been processed.
 	Anchor         time.Time `json:"anchor,omitzero"`
 	ProcessedUntil time.Time `json:"seen,omitzero"`
-	// Queue are the times that wait for their runs. Manual are those of them that were requested manually.
+	// Queue contains the times that wait for their runs. Manual contains the times of Queue that were requested
+	// manually.
 	Queue  []time.Time `json:"queue,omitempty"`
 	Manual []time.Time `json:"byHand,omitempty"`
-	// CatchUpTime is the missed time in Queue that CatchUpLast keeps until a pause ends.
+	// CatchUpTime is the missed time that CatchUpLast keeps in Queue until a pause ends.
 	CatchUpTime time.Time `json:"kept,omitzero"`
 	// Paused is the current pause, or nil.
 	Paused *Pause `json:"paused,omitempty"`
-	// Backfills are the remaining parts of the windows of backfills, in order.
+	// Backfills contains the remaining parts of backfill windows, in order.
 	Backfills []BackfillWindow `json:"backfills,omitempty"`
 	// Deleting is true if the schedule was deleted.
 	Deleting bool   `json:"ending,omitempty"`
@@ -79,13 +82,13 @@ type scheduler struct {
 
 	ctx   *perdure.OrchestrationContext
 	plan  *plan
-	next  time.Time // the next scheduled time; zero if there is none
-	steps int       // runs and commands of this execution
+	next  time.Time // next scheduled time, or zero
+	steps int       // number of runs and commands of this execution
 
 	commands *perdure.Future[Command]
-	timer    *perdure.Future[time.Time] // of the current wait; nil if it has none
-	run      *run                       // the running run, or nil
-	end      *perdure.Future[time.Time] // when an idle schedule ends; nil if it is not idle
+	timer    *perdure.Future[time.Time] // timer of the current wait, or nil
+	run      *run                       // current run, or nil
+	end      *perdure.Future[time.Time] // timer for the end of an idle schedule, or nil
 }
 
 // runSchedule is the orchestration of schedules. It handles commands, scheduled times and the ends of runs until the
@@ -124,13 +127,12 @@ func runSchedule(ctx *perdure.OrchestrationContext, state State) (Status, error)
 	}
 }
 
-// isFull reports whether the next execution must continue. The end of this one would cancel a running run, so it waits
-// for the run first.
+// isFull reports whether the schedule must continue as new. It is false while a run is running, because the end of the
+// execution would cancel the run.
 func (s *scheduler) isFull() bool { return s.run == nil && s.steps >= maxSteps }
 
-// continueAsNew passes the state to the next execution. If the state is too large because of many manual runs, which it
-// names twice, the oldest times of the queue are dropped, as those beyond MaxQueuedRuns are. An error would end the
-// schedule.
+// continueAsNew passes the state to the next execution. Many manual runs can make the state too large, because they are
+// also in Manual. In this case, the oldest times of the queue are dropped, because an error would end the schedule.
 func (s *scheduler) continueAsNew() (Status, error) {
 	for {
 		next, err := perdure.ContinueAsNew[Status](s.ctx, s.State)
@@ -144,10 +146,10 @@ func (s *scheduler) continueAsNew() (Status, error) {
 	}
 }
 
-// hasEnded reports whether the schedule was idle for endDelay.
+// hasEnded reports whether the schedule has been idle for endDelay.
 func (s *scheduler) hasEnded() bool { return s.isIdle() && s.end != nil && s.end.IsDone() }
 
-// isIdle reports whether no run is running, and no time is scheduled. A paused schedule is not idle.
+// isIdle reports whether no run is running and no time is scheduled. A paused schedule is not idle.
 func (s *scheduler) isIdle() bool {
 	return s.run == nil && (s.Deleting || s.next.IsZero() && s.Paused == nil)
 }
@@ -165,7 +167,7 @@ func (s *scheduler) receiveCommands() {
 			err = s.apply(c)
 		}
 		if err != nil {
-			s.ctx.Logger().Warn("schedule order invalid, ignoring it", "event", logevent.ScheduleOrderIgnored,
+			s.ctx.Logger().Warn("ignoring invalid schedule command", "event", logevent.ScheduleOrderIgnored,
 				"schedule", s.Schedule.ID, "error", err)
 		}
 	}
@@ -189,7 +191,7 @@ func (s *scheduler) apply(c Command) error {
 	return nil
 }
 
-// replace replaces the definition of the schedule. The previous one applies to times before the replacement.
+// replace replaces the definition of the schedule. The previous definition applies to times before the replacement.
 func (s *scheduler) replace(next Schedule) error {
 	next.ID = s.Schedule.ID
 	if err := next.validateStored(); err != nil {
@@ -204,7 +206,7 @@ func (s *scheduler) replace(next Schedule) error {
 	return nil
 }
 
-// wait waits for a command, the end of the run, or the next time that matters.
+// wait waits for a command, the end of the run, or the next relevant time.
 func (s *scheduler) wait() error {
 	waits := []perdure.Awaitable{s.commands}
 	if s.run != nil {
@@ -222,8 +224,8 @@ func (s *scheduler) wait() error {
 	return err
 }
 
-// createTimer creates a timer for the next time that matters, or returns nil. While a run keeps others from starting,
-// no time matters: times are processed when the run has ended.
+// createTimer creates a timer for the next relevant time, or returns nil. While a run delays other runs, no timer is
+// needed, because times are processed when the run has ended.
 func (s *scheduler) createTimer() *perdure.Future[time.Time] {
 	switch s.end = nil; {
 	case s.isIdle():

@@ -30,8 +30,8 @@ type document struct {
 	script, styles string
 }
 
-// joined holds the document after its first use. It has no initializer, so that programs that do not call Handler
-// neither build the document nor link the files.
+// joined contains the document after its first use. It has no initializer, so that programs that do not call Handler do
+// not build the document and do not link the files.
 var joined struct {
 	once sync.Once
 	page *document

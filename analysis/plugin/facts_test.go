@@ -10,8 +10,8 @@ import (
 	"github.com/golangci/plugin-module-register/register"
 )
 
-// Facts reach importing packages in the encoding of golangci-lint. The plugin reports a clock that an orchestration
-// reaches through two packages, and a method of another package that waits.
+// golangci-lint encodes facts for importing packages. The plugin reports a clock that an orchestration calls through
+// two packages, and a method of another package that waits.
 func TestPlugin_factsOfImportedPackages_areUsed(t *testing.T) {
 	t.Parallel()
 	build, err := register.GetPlugin("perdure")

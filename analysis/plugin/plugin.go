@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/analysis"
 )
 
-func init() { register.Plugin("perdure", New) } //nolint:gochecknoinits // how golangci-lint finds its plugins
+func init() { register.Plugin("perdure", New) } //nolint:gochecknoinits // golangci-lint finds plugins by registration
 
 // Settings are the settings in .golangci.yml under linters.settings.custom.perdure.settings.
 type Settings struct {

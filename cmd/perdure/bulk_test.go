@@ -28,7 +28,7 @@ func TestBulkCommands_filter_createJobOnlyIfConfirmed(t *testing.T) {
 		t.Errorf("a dry run prints %q", got)
 	}
 	if got := h.mustRun("jobs"); strings.Count(got, "\n") != 1 {
-		t.Errorf("a dry run makes a job: %q", got)
+		t.Errorf("a dry run created a job: %q", got)
 	}
 	h.in = "no\n"
 	if code := h.run(t.Context(), "purge", "--name", "hello"); code != cli.CodeError ||
@@ -66,7 +66,7 @@ func TestBulkCommands_filter_createJobOnlyIfConfirmed(t *testing.T) {
 		h.wantError(cli.CodeError, want, args...)
 	}
 	if got := h.mustRun("jobs"); strings.Count(got, "\n") != 3 {
-		t.Errorf("what is refused makes a job:\n%s", got)
+		t.Errorf("a rejected command created a job:\n%s", got)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestBulkCommands_instanceStartsDuringPrompt_isNotSelected(t *testing.T) {
 		h.mustRun("terminate", selects)
 		jobs, err := client.Collect(h.admin.Jobs(t.Context()))
 		if err != nil || !jobs[0].Filter.StartedBefore.Before(jobs[0].CreatedAt) {
-			t.Errorf("%s: the job of %v takes what started before %v, %v", selects, jobs[0].CreatedAt,
+			t.Errorf("%s: the job at %v includes instances started before %v, %v", selects, jobs[0].CreatedAt,
 				jobs[0].Filter.StartedBefore, err)
 		}
 	}

@@ -111,11 +111,11 @@ func TestDeadLetters_severalQueues_areListedShownRedrivenAndDropped(t *testing.T
 		}
 		hub.ServeFor(ctx, time.Second)
 		if got := h.mustRun("status", "order-7"); !strings.Contains(got, "Completed") {
-			t.Errorf("redriven, it is %s", got)
+			t.Errorf("after the redrive: %s", got)
 		}
 		if got := h.mustRun("dead-letters", "redrive", "--queue", "default", "--yes",
 			"--json"); got != `{"done":0,"kept":1,"failed":0,"complete":true}`+"\n" {
-			t.Errorf("poison is redriven: %s", got)
+			t.Errorf("the redrive included poison: %s", got)
 		}
 
 		h.in = "no\n"

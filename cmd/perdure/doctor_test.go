@@ -90,19 +90,19 @@ func healthy(h *tool, hub *simhub.Hub) (*described, *mappings) {
 	h.adminHub.ServerTime = func(context.Context) (time.Time, error) { return time.Now(), nil }
 	f := &deployedFunctions{where: &h.adminHub.Config}
 	h.adminHub.Config.PayloadBucket = "payloads"
-	forgets(h, dynamo.ExpiryRule{Prefix: mailed(h), Days: 60})
+	setExpiryRules(h, dynamo.ExpiryRule{Prefix: messagePrefix(h), Days: 60})
 	h.adminHub.Functions, h.adminHub.Roles, h.adminHub.Schedules, h.adminHub.Account, h.adminHub.Instances = f, f, f, f,
 		hub.Provider
 	return d, m
 }
 
-// forgets sets the expiration rules of the hub's bucket.
-func forgets(h *tool, rules ...dynamo.ExpiryRule) {
+// setExpiryRules sets the expiration rules of the hub's bucket.
+func setExpiryRules(h *tool, rules ...dynamo.ExpiryRule) {
 	h.adminHub.ExpiryRules = func(context.Context, string) ([]dynamo.ExpiryRule, error) { return rules, nil }
 }
 
-// mailed returns the prefix of message payloads in the hub's bucket.
-func mailed(h *tool) string { return h.adminHub.Config.Name + "/m/" }
+// messagePrefix returns the prefix of message payloads in the hub's bucket.
+func messagePrefix(h *tool) string { return h.adminHub.Config.Name + "/m/" }
 
 // Doctor reports lifecycle rules that expire required objects, and missing rules for objects that must expire.
 func TestDoctor_wrongBucketLifecycleRules_areReported(t *testing.T) {
@@ -111,24 +111,24 @@ func TestDoctor_wrongBucketLifecycleRules_areReported(t *testing.T) {
 		"no lifecycle rule expires objects under test/m/": func(*tool) []dynamo.ExpiryRule {
 			return []dynamo.ExpiryRule{{Prefix: "other/", Days: 1}}
 		},
-		"expires objects under test/m/\n  impact: a copy": func(h *tool) []dynamo.ExpiryRule {
+		"expires objects under test/m/\n  impact: copies": func(h *tool) []dynamo.ExpiryRule {
 			return []dynamo.ExpiryRule{{Prefix: mailed(h), Filtered: true, Days: 60}}
 		},
 		"under test/m/ before they are 60 days old": func(h *tool) []dynamo.ExpiryRule {
-			return []dynamo.ExpiryRule{{Prefix: mailed(h), Days: 59}}
+			return []dynamo.ExpiryRule{{Prefix: messagePrefix(h), Days: 59}}
 		},
 		`deletes objects with the prefix ""`: func(*tool) []dynamo.ExpiryRule {
 			return []dynamo.ExpiryRule{{Days: 60}}
 		},
 		`deletes objects with the prefix "test/x/00"`: func(h *tool) []dynamo.ExpiryRule {
-			return []dynamo.ExpiryRule{{Prefix: mailed(h), Days: 60}, {Prefix: "test/x/00", Filtered: true}}
+			return []dynamo.ExpiryRule{{Prefix: messagePrefix(h), Days: 60}, {Prefix: "test/x/00", Filtered: true}}
 		},
 	} {
 		t.Run(tells, func(t *testing.T) {
 			t.Parallel()
 			onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 				healthy(h, hub)
-				forgets(h, rules(h)...)
+				setExpiryRules(h, rules(h)...)
 				code := h.run(ctx, "doctor")
 				if got := h.out.String(); code != operations.CodeProblems ||
 					strings.Count(got, "! payload store: ") != 1 || !strings.Contains(got, tells) {
@@ -139,7 +139,7 @@ func TestDoctor_wrongBucketLifecycleRules_areReported(t *testing.T) {
 	}
 }
 
-// Doctor reports each problem, and no other problem.
+// Doctor reports exactly the problem of each case.
 func TestDoctor_problemOfTableOrQueues_isReported(t *testing.T) {
 	t.Parallel()
 	for tells, breakIt := range map[string]func(h *tool, hub *simhub.Hub, d *described, m *mappings){
@@ -223,7 +223,7 @@ func TestDoctor_problemOfTableOrQueues_isReported(t *testing.T) {
 	}
 }
 
-// Doctor reports each problem of functions, roles, builds, workers and the schedule group, and no other problem.
+// Doctor reports exactly the problem of each case: of functions, roles, builds, workers and the schedule group.
 func TestDoctor_problemOfFunctionsOrWorkers_isReported(t *testing.T) {
 	t.Parallel()
 	for tells, breakIt := range map[string]func(ctx context.Context, h *tool, hub *simhub.Hub, f *deployedFunctions){
@@ -485,7 +485,7 @@ func wantDoctor(ctx context.Context, h *tool, says string) {
 func TestDoctor_accountWithFewConcurrentExecutions_isReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		available, most, first int32 // most caps all mappings but the first; first caps the first mapping
+		available, most, first int32 // most limits all mappings except the first; first limits the first mapping
 		tells                  string
 	}{
 		"default quota": {available: 0},

@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// overSince adds n recently started instances that have ended to the table.
-func overSince(ctx context.Context, h *tool, hub *simhub.Hub, n int) {
+// addEnded adds n recently started instances that have ended to the table.
+func addEnded(ctx context.Context, h *tool, hub *simhub.Hub, n int) {
 	h.t.Helper()
 	table := hub.Provider.Config().Table
 	at := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
@@ -46,11 +46,11 @@ func TestDoctor_manyEndedInstances_findsRunningOnes(t *testing.T) {
 		healthy(h, hub)
 		h.mustRun("start", "hello")
 		time.Sleep(time.Second)
-		overSince(ctx, h, hub, 20_000)
+		addEnded(ctx, h, hub, 20_000)
 		if page, err := hub.Provider.ListInstances(ctx,
 			provider.ListQuery{Status: provider.StatusPending}); err != nil || len(page.Instances) > 0 ||
 			page.NextCursor == "" {
-			h.t.Fatalf("the first page has %d instances, %v: the test shows nothing", len(page.Instances), err)
+			h.t.Fatalf("the first page has %d instances, %v: the test has no effect", len(page.Instances), err)
 		}
 		if err := hub.Provider.PutBuild(ctx,
 			provider.Build{ID: "new", Orchestrations: map[string][]string{"other": {""}}}); err != nil {
@@ -75,7 +75,7 @@ func TestDoctor_tableIsSlow_skipsCheckOfInstances(t *testing.T) {
 		healthy(h, hub)
 		h.mustRun("start", "hello")
 		time.Sleep(time.Second)
-		overSince(ctx, h, hub, 20_000)
+		addEnded(ctx, h, hub, 20_000)
 		if err := hub.Provider.PutBuild(ctx,
 			provider.Build{ID: "new", Orchestrations: map[string][]string{"hello": {""}}}); err != nil {
 			h.t.Fatal(err)
@@ -86,7 +86,7 @@ func TestDoctor_tableIsSlow_skipsCheckOfInstances(t *testing.T) {
 		if got := h.out.String(); code != operations.CodeUnverified || strings.Count(got, "could not be read") != 1 ||
 			!strings.Contains(got, "? instances could not be read") || !strings.Contains(got, "perdure versions") ||
 			time.Since(began) > 3*time.Minute {
-			h.t.Errorf("after %v it exits with %d: %s", time.Since(began), code, got)
+			h.t.Errorf("after %v, doctor exits with %d: %s", time.Since(began), code, got)
 		}
 	})
 }

@@ -34,7 +34,7 @@ func TestDoctor_pauseRecordIsUnreadable_causeIsUnknown(t *testing.T) {
 		got := h.out.String()
 		if code != operations.CodeProblems || strings.Contains(got, "not by perdure pause") ||
 			strings.Count(got, "the cause is unknown because the pause record could not be read") != 4 {
-			h.t.Errorf("it exits with %d: %s", code, got)
+			h.t.Errorf("doctor exits with %d: %s", code, got)
 		}
 	})
 }

@@ -55,7 +55,7 @@ func TestHistory_pastExecution_isPrinted(t *testing.T) {
 	h.wantGolden("history-past.golden")
 	if got := h.mustRun("history", "poller"); !strings.Contains(got,
 		"execution x3 (number 3), started 2026-07-01T04:00:00Z") {
-		t.Errorf("the current one: %s", got)
+		t.Errorf("the current execution: %s", got)
 	}
 	h.wantError(cli.CodeError, "instance poller has no execution x9; see perdure executions poller", "history",
 		"poller", "--execution", "x9")

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/cmd/perdure/internal/development"
 	"github.com/perdure/perdure/cmd/perdure/internal/instances"
+	"github.com/perdure/perdure/cmd/perdure/internal/mcpserver"
 	"github.com/perdure/perdure/cmd/perdure/internal/operations"
 	"github.com/perdure/perdure/cmd/perdure/internal/schedules"
 )
@@ -37,8 +38,8 @@ func addCommands(root *cobra.Command, env *cli.Env) {
 	addGroup(root, "activities", append(activities.TokenCommands(env), activities.Worker(env))...)
 	addGroup(root, "schedules", schedules.New(env))
 	addGroup(root, "operations",
-		operations.Versions(env), operations.Jobs(env), operations.UI(env), operations.DeadLetters(env),
-		operations.Reconcile(env), operations.Doctor(env), operations.Sweep(env))
+		operations.Versions(env), operations.Jobs(env), operations.UI(env), mcpserver.Command(env),
+		operations.DeadLetters(env), operations.Reconcile(env), operations.Doctor(env), operations.Sweep(env))
 	const developmentGroup = "development"
 	addGroup(root, developmentGroup,
 		development.Dev(env), development.Init(env), development.Vet(env), development.Verify(env),
@@ -62,7 +63,7 @@ func addCommands(root *cobra.Command, env *cli.Env) {
 			help(cmd, args)
 			return
 		}
-		_, _ = fmt.Fprint(cmd.OutOrStdout(), rootHelp(root)) // as cobra does
+		_, _ = fmt.Fprint(cmd.OutOrStdout(), rootHelp(root)) // cobra also ignores write errors
 	})
 }
 

@@ -37,7 +37,7 @@ func TestImport_exportedHistory_isReplayed(t *testing.T) {
 		t.Errorf("exported %s", text)
 	}
 	if one := h.mustRun("export", "a", "--execution", "x1"); one != text {
-		t.Errorf("the one execution is exported as %s", one)
+		t.Errorf("the export of the execution is %s", one)
 	}
 
 	for code, want := range map[string]struct {
@@ -50,12 +50,12 @@ func TestImport_exportedHistory_isReplayed(t *testing.T) {
 			0, "execution x1, 6 events, Completed: matches the history\n", verification.OutcomeContinues, 0,
 		},
 		"changed": {
-			cli.CodeFailed, `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`,
+			cli.CodeFailed, `history has ActivityScheduled "charge", the code requested ActivityScheduled "authorize"`,
 			verification.OutcomeWouldBlock, 3,
 		},
 		"other version": {cli.CodeFailed, `version "1" is not registered`, verification.OutcomeWouldBlock, 0},
 		"other input": {
-			0, "with different inputs\n  1 inputs differ from those recorded", verification.OutcomeOtherInputs, 0,
+			0, "with different inputs\n  1 inputs differ from the recorded inputs", verification.OutcomeOtherInputs, 0,
 		},
 		"dies": {cli.CodeFailed, "no rates are there", verification.OutcomeWouldBlock, 0},
 	} {

@@ -3,7 +3,8 @@ package main
 import "testing"
 
 // matrixFeatures and matrixInterfaces are the rows and columns of the matrix. Each cell tests a feature through an
-// interface, or contains the reason why the cell is empty. The test fails until a new row or column has all its cells.
+// interface, or contains the reason for which the cell is empty. The test fails until a new row or column has all its
+// cells.
 var (
 	matrixFeatures = []string{
 		"codec", "large payloads", "exclusive keys", "inline", "restart", "pause", "updates", "tokens", "schedules",
@@ -17,7 +18,7 @@ var (
 // cell is the position of a check in the matrix: a feature and an interface.
 type cell struct{ feature, via string }
 
-// check tests a cell, or contains the reason why the cell is empty.
+// check tests a cell, or contains the reason for which the cell is empty.
 type check struct {
 	run    func(t *testing.T)
 	reason string

@@ -95,7 +95,7 @@ func TestProgress_longCommand_isPrintedAtIntervals(t *testing.T) {
 			h.client = client.New(&slow{h.Provider, c.tick, c.tick})
 			h.mustRun(tt.args...)
 			if got := h.err.String(); got != tt.want || c.every != every {
-				t.Errorf("%v, attended: %v: told every %v:\n%s", tt.args, attended, c.every, got)
+				t.Errorf("%v, interactive: %v: printed every %v:\n%s", tt.args, attended, c.every, got)
 			}
 		}
 	}

@@ -25,7 +25,7 @@ func TestDocumentation_commandsAndFlags_exist(t *testing.T) {
 	for path, page := range pages(t) {
 		for _, in := range called {
 			for _, m := range in.FindAllStringSubmatch(page, -1) {
-				if wrong := notThere(m[1]); wrong != "" {
+				if wrong := missingName(m[1]); wrong != "" {
 					t.Errorf("%s: perdure %s: there is no %s", path, m[1], wrong)
 				}
 			}
@@ -33,8 +33,8 @@ func TestDocumentation_commandsAndFlags_exist(t *testing.T) {
 	}
 }
 
-// notThere returns the first command or flag of a call that does not exist, or an empty string.
-func notThere(call string) string {
+// missingName returns the first command or flag of a call that does not exist, or an empty string.
+func missingName(call string) string {
 	root := newRoot(&cli.Env{Getenv: func(string) string { return "" }, Stdout: io.Discard, Stderr: io.Discard})
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
@@ -52,7 +52,7 @@ func notThere(call string) string {
 	return ""
 }
 
-// pages returns the Markdown pages of this repository by path, except the change log.
+// pages returns the Markdown pages of this repository, except the change log, by path.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found, err := docpage.All("../..")

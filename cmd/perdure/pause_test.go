@@ -231,7 +231,7 @@ func staysDisabled(h *tool, m *mappings) {
 	}
 }
 
-// resumeDiesWaiting runs a resume whose process dies while Lambda enables the mappings.
+// resumeDiesWaiting runs a resume whose process crashes while Lambda enables the mappings.
 func resumeDiesWaiting(ctx context.Context, h *tool) error {
 	dying := *h.adminHub
 	dying.Sleep = func(context.Context, time.Duration) error { return errors.New("the process has died") }
@@ -239,7 +239,7 @@ func resumeDiesWaiting(ctx context.Context, h *tool) error {
 	return err
 }
 
-// The process of a resume dies while Lambda enables the mappings. Lambda enables all mappings. A mapping that an
+// The process of a resume crashes while Lambda enables the mappings. Lambda enables all mappings. A mapping that an
 // operator disables later stays disabled.
 func TestResume_diedWhileWaiting_mappingDisabledLaterStaysDisabled(t *testing.T) {
 	t.Parallel()
@@ -256,8 +256,8 @@ func TestResume_diedWhileWaiting_mappingDisabledLaterStaysDisabled(t *testing.T)
 	})
 }
 
-// The process of a resume dies while Lambda enables the mappings. The next resume waits for these mappings, even if the
-// table no longer contains them.
+// The process of a resume crashes while Lambda enables the mappings. The next resume waits for these mappings, even if
+// the table no longer contains them.
 func TestResume_mappingsAreBeingEnabled_waitsForThem(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -284,7 +284,7 @@ func TestResume_mappingsWereReplaced_isAnError(t *testing.T) {
 			m.all[n].UUID = aws.String("new-" + *m.all[n].UUID)
 		}
 		for range 2 { // a failed resume keeps the mappings in the table
-			h.wantError(cli.CodeError, "renewer, worker; the others are enabled; use --all to enable all mappings",
+			h.wantError(cli.CodeError, "renewer, worker; the other mappings are enabled; use --all to enable all",
 				"resume")
 		}
 		if got := m.states(); !slices.Equal(got, []string{"Enabled", "Disabled", "Disabled", "Disabled", "Enabled"}) {

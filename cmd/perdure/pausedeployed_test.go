@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// A resume records when a mapping was disabled, and dies before Lambda receives its update. Then a deployment moves the
-// mapping to an alias. This change does not mean that an operator disabled the mapping.
+// A resume records when a mapping was disabled, and its process crashes before Lambda receives the update. Then a
+// deployment moves the mapping to an alias. This change does not mean that an operator disabled the mapping.
 func TestResume_mappingChangedByDeployment_isEnabled(t *testing.T) {
 	t.Parallel()
 	for name, deploys := range map[string]func(*lambdatypes.EventSourceMappingConfiguration){
@@ -97,12 +97,12 @@ func TestDoctor_partlyPausedHub_namesMappingsAndFix(t *testing.T) {
 			return nil
 		}}
 		if _, err := dying.Pause(ctx); err == nil {
-			h.t.Fatal("it has not died")
+			h.t.Fatal("Pause succeeded; want an error")
 		}
 		wantDoctor(ctx, h, "did not complete: it is still running or was interrupted")
 		wantDoctor(ctx, h, "perdure pause --hub test to complete the pause, or perdure resume --hub test after ")
 		if !strings.Contains(h.out.String(), `pause record (table item pk "hub", sk "paused")`) {
-			h.t.Errorf("it does not say by which note:\n%s", h.out.String())
+			h.t.Errorf("the output does not name the pause record:\n%s", h.out.String())
 		}
 	})
 }

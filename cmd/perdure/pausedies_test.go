@@ -28,14 +28,14 @@ func (m *mappings) settled() {
 	}
 }
 
-// A pause records a mapping that a concurrent resume finds enabled. Then the pause disables the mapping and dies. Its
-// record stays. The test runs a complete resume at each call of a pause, which dies at each of its later calls. A
-// resume after the pause has ended enables exactly the mappings that were enabled before.
+// A pause records a mapping that a concurrent resume finds enabled. Then the pause disables the mapping and dies. The
+// record remains. The test runs a complete resume at each call of a pause, and the pause dies at each of its later
+// calls. A resume after the end of the pause enables exactly the mappings that were enabled before.
 func TestPause_diesAfterConcurrentResume_losesNoMapping(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []bool{false, true} {
 		for at, ran := 1, true; ran; at++ {
-			for after, died := 0, true; died && ran; after += 1 + after/4 { // most relevant deaths follow soon
+			for after, died := 0, true; died && ran; after += 1 + after/4 { // most are soon after
 				t.Run(fmt.Sprintf("resume in call %d, death %d later, paused before: %t", at, after, paused),
 					func(t *testing.T) {
 						onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -66,7 +66,7 @@ func TestPause_diesAfterConcurrentResume_losesNoMapping(t *testing.T) {
 								h.t.Error(err)
 							}
 							if got := m.states(); !slices.Equal(got, asBefore) {
-								h.t.Errorf("after one resume more the mappings are %v", got)
+								h.t.Errorf("after another resume, the mappings are %v", got)
 							}
 							staysDisabled(h, m)
 						})
@@ -76,9 +76,9 @@ func TestPause_diesAfterConcurrentResume_losesNoMapping(t *testing.T) {
 	}
 }
 
-// A resume dies at each of its calls, for example after the response of Lambda and before it removes the record of the
-// mapping. The next resume enables the mappings that were enabled before. If an operator disables one of them instead,
-// a later pause and resume leave it disabled.
+// The process of a resume crashes at each of its calls. For example, it crashes after the response of Lambda and before
+// it removes the record of the mapping. The next resume enables the mappings that were enabled before. If an operator
+// disables one of them instead, a later pause and resume leave it disabled.
 func TestResume_diesAtAnyCall_nextResumeRestoresMappings(t *testing.T) {
 	t.Parallel()
 	for _, somebody := range []bool{false, true} {
@@ -121,7 +121,7 @@ func TestResume_diesAtAnyCall_nextResumeRestoresMappings(t *testing.T) {
 	}
 }
 
-// A resume after the death of a pause warns that the pause may still be running. A later resume does not warn.
+// A resume after an interrupted pause warns that the pause may still be running. A later resume does not warn.
 func TestResume_pauseDied_warnsThatPauseMayBeRunning(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -144,7 +144,7 @@ func TestResume_pauseDied_warnsThatPauseMayBeRunning(t *testing.T) {
 			h.t.Fatal(err)
 		}
 		m.settled()
-		h.wantError(cli.CodeError, "if that pause is still running, repeat perdure resume", "resume")
+		h.wantError(cli.CodeError, "if the pause is still running, repeat perdure resume", "resume")
 		if got := m.states(); !slices.Equal(got, asBefore) {
 			h.t.Errorf("the mappings are %v", got)
 		}
@@ -217,12 +217,12 @@ func TestPause_sweeperRule_isDisabledUntilResume(t *testing.T) {
 				h.adminHub.Events = hubadmin.EventBridgeAPI(watch)
 				h.mustRun("pause", "--yes")
 				if got := watch[target]["watch"]; got != eventstypes.RuleStateDisabled {
-					h.t.Errorf("the watch's rule is %s while the hub is paused", got)
+					h.t.Errorf("the rule of the sweeper is %s while the hub is paused", got)
 				}
 				wantDoctor(ctx, h, "sweeper's rule/watch")
 				h.mustRun("resume")
 				if got := watch[target]["watch"]; got != was {
-					h.t.Errorf("the watch's rule is %s after the resume, was %s", got, was)
+					h.t.Errorf("the rule of the sweeper is %s after the resume, was %s", got, was)
 				}
 				if was == eventstypes.RuleStateDisabled {
 					wantDoctor(ctx, h, "the state is Disabled (not by perdure pause)")

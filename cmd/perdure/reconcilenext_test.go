@@ -84,7 +84,7 @@ func TestReconcile_interrupted_printsCommandWithSameFlags(t *testing.T) {
 		if got := h.err.String(); !strings.Contains(got,
 			"continue with perdure reconcile --lookback 17d --concurrency 3 --yes --cursor ") ||
 			!strings.HasSuffix(got, " --hub staging\n") {
-			t.Errorf("interrupted, it says %s", got)
+			t.Errorf("the output after the interrupt is %s", got)
 		}
 
 		*throttle = func(id string) bool { return id == ids[3] }
@@ -94,17 +94,17 @@ func TestReconcile_interrupted_printsCommandWithSameFlags(t *testing.T) {
 		}
 		if got := h.out.String(); !strings.Contains(got,
 			"remaining: perdure reconcile --lookback 17d --yes --instance "+ids[3]+"\n") {
-			t.Errorf("with one left, it says %s", got)
+			t.Errorf("the output with one remaining instance is %s", got)
 		}
 		if h.run(ctx, "reconcile", "--yes", "--hub", cli.DefaultHub); !strings.Contains(h.out.String(),
 			"remaining: perdure reconcile --yes --instance "+ids[3]+" --hub "+cli.DefaultHub+"\n") {
-			t.Errorf("with another hub in PERDURE_HUB, it says %s", h.out.String())
+			t.Errorf("the output with another hub in PERDURE_HUB is %s", h.out.String())
 		}
 	})
 }
 
-// A run with a deferred instance on its first page prints its position and continues from there after an interrupt. One
-// failed instance does not make an operator process all instances again.
+// A run with a deferred instance on its first page prints its position and continues from there after an interrupt. A
+// failed instance does not require an operator to process all instances again.
 func TestReconcile_firstPageHasDeferredInstance_printsCursor(t *testing.T) {
 	t.Parallel()
 	onThrottled(t, func(ctx context.Context, h *tool, throttle *func(id string) bool) {
@@ -119,7 +119,7 @@ func TestReconcile_firstPageHasDeferredInstance_printsCursor(t *testing.T) {
 		}
 		if !strings.Contains(got, "\nwaiting for DynamoDB, 1 minute so far\n") ||
 			!strings.Contains(got, "\nwaiting for DynamoDB, 60 minutes so far\n") {
-			t.Errorf("of what it waits for it says %s", got)
+			t.Errorf("the output during the wait is %s", got)
 		}
 
 		dying, die := context.WithCancel(ctx)
@@ -136,7 +136,7 @@ func TestReconcile_firstPageHasDeferredInstance_printsCursor(t *testing.T) {
 		*throttle = nil
 		if got := h.mustRun("reconcile", "--yes", "--cursor", strings.TrimSpace(cursor)); !found ||
 			!strings.Contains(got, "101 instances: 101 not ended") {
-			t.Errorf("interrupted, it says %s, and goes on with %s", h.err.String(), got)
+			t.Errorf("the output after the interrupt is %s, and after the continuation %s", h.err.String(), got)
 		}
 	})
 }

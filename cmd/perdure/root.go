@@ -15,7 +15,7 @@ import (
 )
 
 func run(ctx context.Context, env *cli.Env, args []string) int {
-	root := newRoot(env) //nolint:contextcheck // cobra passes ctx to the verb
+	root := newRoot(env) //nolint:contextcheck // cobra passes ctx to the command
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {

@@ -94,7 +94,7 @@ func TestScheduleShow_beforeFirstTurn_saysDefinitionIsUnknown(t *testing.T) {
 	}
 }
 
-func TestScheduleShow_pausedInstance_showsWhoAndWhy(t *testing.T) {
+func TestScheduleShow_pausedInstance_showsCallerAndReason(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, perdure.NewRegistry())
 	h := setup(t)

@@ -85,7 +85,7 @@ func TestUI_hub_servesAPIAndWebUI(t *testing.T) {
 		t.Errorf("instances: %s", got)
 	}
 	if got := read(t, address); !strings.Contains(got, "<title>Instances") {
-		t.Errorf("the front leads to %.100s", got)
+		t.Errorf("the root path leads to %.100s", got)
 	}
 	stop()
 }
@@ -124,7 +124,7 @@ func TestUI_endpoint_receivesRequestsWithoutBrowserHeaders(t *testing.T) {
 	}
 	api.Close()
 	if got := read(t, address+"/v1/instances"); !strings.Contains(got, `"code":"unavailable"`) {
-		t.Errorf("an endpoint that is gone: %s", got)
+		t.Errorf("an unreachable endpoint: %s", got)
 	}
 }
 

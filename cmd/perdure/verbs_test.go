@@ -596,7 +596,7 @@ func TestList_statusInAnyCase_selects(t *testing.T) {
 	h.wantError(cli.CodeError, "status must be one of", "list", "--status", "stopped")
 }
 
-func TestList_parents_areShownIfTheyFit(t *testing.T) {
+func TestList_parents_areShownIfTableFits(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	startOrder(h)
@@ -610,7 +610,7 @@ func TestList_parents_areShownIfTheyFit(t *testing.T) {
 	}
 }
 
-func TestList_count_showsHowManyThereAre(t *testing.T) {
+func TestList_count_printsNumber(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	if got := h.mustRun("list", "--count"); got != "0\n" {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "asks on":
-		asksOn()
+		requestForever()
 	case "has none":
 		_ = replaycheck.NewBinaryConn(os.Stdin, os.Stdout).Send(replaycheck.Reply{Ready: map[string][]string{}})
 	case "matrix", "matrix, changed":
@@ -78,7 +78,7 @@ func codeToVerify(code string) *perdure.Registry {
 	return r
 }
 
-// takes calls an activity for the given number of texts, and another one with their total length.
+// takes calls an activity for the given number of texts, and another activity with their total length.
 func takes(ctx *perdure.OrchestrationContext, then string, texts int) (int, error) {
 	var futures []*perdure.Future[string]
 	for range texts {
@@ -133,7 +133,8 @@ func (h *tool) verified(code string, more ...string) (exit int, v verification.R
 	return exit, v
 }
 
-// verify accepts code that makes the recorded decisions, even if it prints, and ignores instances that have ended.
+// verify accepts code that makes the recorded decisions, even if the code prints text. verify ignores instances that
+// have ended.
 func TestVerify_matchingCode_succeeds(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"same", "prints"} {
@@ -153,7 +154,7 @@ func TestVerify_matchingCode_succeeds(t *testing.T) {
 func TestVerify_incompatibleCode_isReported(t *testing.T) {
 	t.Parallel()
 	for code, tells := range map[string]string{
-		"changed":       `history has ActivityScheduled "charge", the code asked for ActivityScheduled "authorize"`,
+		"changed":       `history has ActivityScheduled "charge", the code requested ActivityScheduled "authorize"`,
 		"other version": `version "1" is not registered`,
 		"dies":          "no rates are there",
 	} {
@@ -202,7 +203,7 @@ func TestVerify_differentInputs_areReportedWithoutFailure(t *testing.T) {
 	fulfilling(h, "a")
 	exit, v := h.verified("other input")
 	if exit != 0 || v.Orchestrations[0].OtherInputs != 1 ||
-		!strings.Contains(v.Findings[0].Problem, "1 inputs differ from those recorded") {
+		!strings.Contains(v.Findings[0].Problem, "1 inputs differ from the recorded inputs") {
 		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
 	}
 }
@@ -218,8 +219,8 @@ func TestVerify_changedCode_printsReport(t *testing.T) {
 	h.wantGolden("verify.golden")
 }
 
-// verify reads the payloads of references from the hub: from earlier executions, large ones and encoded ones. A missing
-// payload does not count as a difference.
+// verify reads referenced payloads from the hub, including payloads of earlier executions, large payloads and encoded
+// payloads. A missing payload does not count as a difference.
 func TestVerify_payloadReferences_areRead(t *testing.T) {
 	t.Parallel()
 	large := []byte(`"` + strings.Repeat("Ada", 3<<19) + `"`)
@@ -307,11 +308,11 @@ func TestVerify_timeoutOrNothingReadable_fails(t *testing.T) {
 	}
 	h.FailWith(&provider.Error{Op: "DynamoDB.Query", Err: context.DeadlineExceeded})
 	if exit, _ := h.verified("same"); exit != cli.CodeError {
-		t.Errorf("exit %d where nothing can be listed", exit)
+		t.Errorf("exit %d although the list fails", exit)
 	}
 }
 
-// The binary gets no hub settings: a binary without the replay protocol would process messages of the hub.
+// The binary receives no hub settings, because a binary without the replay protocol would process messages of the hub.
 func TestVerify_binary_getsNoHubSettings(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "a secret")
 	t.Setenv("PERDURE_INBOX_URL", "an inbox")

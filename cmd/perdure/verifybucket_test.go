@@ -145,8 +145,8 @@ func (h *tool) unread(tells, code string) {
 	}
 }
 
-// The command reads payloads from the bucket for the code: payloads that fit in its cache, larger ones, and payloads
-// that a codec of the binary has encoded.
+// The command reads payloads from the bucket for the code. The payloads fit in its cache or are larger, and a codec of
+// the binary has encoded some of them.
 func TestVerify_payloadsInBucket_areRead(t *testing.T) {
 	t.Parallel()
 	for _, encoded := range []bool{false, true} {
@@ -170,7 +170,7 @@ func TestVerify_codeDiffersAfterStoredPayload_isReported(t *testing.T) {
 	h, _ := scanning(t, false, 300<<10)
 	exit, v := h.verified("takes, and weighs")
 	if exit != cli.CodeFailed || len(v.Findings) != 1 || v.Findings[0].EventID != 6 ||
-		!strings.Contains(v.Findings[0].Problem, `the code asked for ActivityScheduled "weigh"`) {
+		!strings.Contains(v.Findings[0].Problem, `the code requested ActivityScheduled "weigh"`) {
 		t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
 	}
 }
@@ -245,8 +245,8 @@ func TestVerify_bucketThrottles_retriesUntilTimeout(t *testing.T) {
 	}
 }
 
-// asksOn runs a binary that requests an object without a reference in a history, and then one object in a loop.
-func asksOn() {
+// requestForever runs a binary that requests an object without a reference in a history, and then one object in a loop.
+func requestForever() {
 	l := replaycheck.NewBinaryConn(os.Stdin, os.Stdout)
 	ask := func(key string) bool {
 		var answer replaycheck.Request

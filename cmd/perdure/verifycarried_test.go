@@ -86,8 +86,8 @@ func relaying(t *testing.T, h *tool) (*simhub.Hub, *readsOf) {
 	return hub, reads
 }
 
-// goesOn fails the test unless the instance is replayed and would continue.
-func (h *tool) goesOn() {
+// wantContinues fails the test unless the instance is replayed and would continue.
+func (h *tool) wantContinues() {
 	h.t.Helper()
 	if exit, v := h.verified("same"); exit != 0 || v.Replayed != 1 || len(v.Findings) != 0 {
 		h.t.Errorf("exit %d, %+v; %s", exit, v, h.err.String())
@@ -109,17 +109,17 @@ func TestVerify_carriedEvents_areReadFromPastExecution(t *testing.T) {
 		}
 		stored, referred := carried(t, h, "a")
 		if len(stored) != 1 || strings.Contains(stored[0], s.ExecutionID) || referred == 0 {
-			t.Fatalf("stored are %v, %d are referred to", stored, referred)
+			t.Fatalf("stored: %v, referenced: %d", stored, referred)
 		}
 		reads.keys, h.client = nil, client.New(hub.Provider) // a client that has stored no payloads
-		h.goesOn()
+		h.wantContinues()
 		if !slices.ContainsFunc(reads.keys, func(key string) bool { return strings.HasSuffix(key, stored[0]) }) {
 			t.Errorf("read %v, not %s", reads.keys, stored[0])
 		}
 	})
 }
 
-// verify also reads the events that a restarted instance has taken over from the original one and its earlier
+// verify also reads the events that a restarted instance has copied from the original instance and its earlier
 // executions.
 func TestVerify_restartedInstance_carriedEventsAreRead(t *testing.T) {
 	t.Parallel()
@@ -147,12 +147,12 @@ func TestVerify_restartedInstance_carriedEventsAreRead(t *testing.T) {
 			t.Fatalf("stored are %v", stored)
 		}
 		h.client = client.New(hub.Provider) // a client that has stored no payloads
-		h.goesOn()
+		h.wantContinues()
 	})
 }
 
 // carried returns the carried events of the current execution: the keys of events in the bucket, and the number of
-// events that another history has.
+// events in other histories.
 func carried(t *testing.T, h *tool, id string) (stored []string, referred int) {
 	t.Helper()
 	s, err := h.client.Status(t.Context(), id)

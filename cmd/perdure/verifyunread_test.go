@@ -49,7 +49,7 @@ func TestVerify_unreadableHistory_fails(t *testing.T) {
 		t.Errorf("exit %d, says %s", exit, h.err.String())
 	}
 	if exit, _ := h.verified("changed"); exit != cli.CodeFailed {
-		t.Errorf("exit %d where three would be blocked beside", exit)
+		t.Errorf("exit %d although three instances would be blocked", exit)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestVerify_allowUnread_acceptsUpToLimit(t *testing.T) {
 		h := unreadable(t, 10)
 		if exit, _ := h.verified("same", "--allow-unread", allowed); exit != cli.CodeError ||
 			!strings.Contains(h.err.String(), "10 of 10 instances could not be replayed") {
-			t.Errorf("--allow-unread %s: exit %d where none could be read; %s", allowed, exit, h.err.String())
+			t.Errorf("--allow-unread %s: exit %d although no instance could be read; %s", allowed, exit, h.err.String())
 		}
 	}
 	for _, wrong := range []string{"", "-1", "x", "101%", "-1%", "%", "NaN%", "1.5"} {

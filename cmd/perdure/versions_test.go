@@ -56,7 +56,7 @@ func TestVersions_moreThanOnePage_countsAll(t *testing.T) {
 }
 
 // The code before a change is obsolete when no running instance uses it. The command counts the recorded versions of
-// the change, and the instances without one.
+// the change, and the instances without a recorded version.
 func TestVersions_changes_countsRecordedVersions(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -102,7 +102,7 @@ func TestVersions_changes_countsRecordedVersions(t *testing.T) {
 	}
 }
 
-// An unreadable history may need old code, so the exit code is 1, also with --json.
+// An unreadable history may need old code, so the exit code is 1, even with --json.
 func TestVersions_historyIsNotCounted_isAnError(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"--json=false", "--json"} {

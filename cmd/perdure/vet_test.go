@@ -42,7 +42,7 @@ func TestVet_wrongPackage_reportsFindings(t *testing.T) {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	if out, code := run("vet", "--disable", "globals", "--warnings=false", wrong); code != 0 || out != "" {
-		t.Errorf("with all of it disabled, exit %d: %s", code, out)
+		t.Errorf("with all rules disabled, exit %d: %s", code, out)
 	}
 	if out, code := run("vet", "--json", wrong); code != 0 || !strings.Contains(out, `"category": "globals"`) {
 		t.Errorf("--json: exit %d: %s", code, out)

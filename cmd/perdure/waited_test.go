@@ -24,7 +24,7 @@ func TestStatus_waitForCancellation_isPendingUntilEnd(t *testing.T) {
 			RequestedBy: history.RequestedByEngine,
 		}),
 	)
-	want := "2m00s     —  cancelled\n      cancelled 1m30s ago (requested), waiting for its end\n" //nolint:dupword // the status, then its line
+	want := "2m00s     —  cancelled\n      cancelled 1m30s ago (requested), waiting for its end\n" //nolint:dupword // two lines
 	if got := h.mustRun("status", "order-7"); !strings.Contains(got, want) {
 		t.Errorf("before: %s", got)
 	}
@@ -53,28 +53,28 @@ func TestWhyAndHistory_waitForCancellation_printOutcome(t *testing.T) {
 		end          history.Event
 		why, history string
 	}{
-		"its worker was gone": {
+		"worker lost": {
 			history.Event{
 				Kind: history.ActivityFailed, Attempt: 1, Error: gone,
 				Cancel: &history.CancelDetails{Outcome: history.OutcomeWorkerLost, SeenAt: &seen},
 			},
 			"+700ms  worker lost, reported after 30.1s\n", "cancel observed 2026-07-01T03:00:01Z ended worker_gone",
 		},
-		"nobody told": {
+		"no report": {
 			history.Event{
 				Kind: history.ActivityFailed, Error: &history.Failure{Type: history.TypeTimeout},
 				Cancel: &history.CancelDetails{Outcome: history.OutcomeTimedOut},
 			},
 			"—  timed out without a report after 30.8s\n", "ended timed_out",
 		},
-		"never began": {
+		"never started": {
 			history.Event{
 				Kind: history.ActivityFailed, Attempt: 1, Error: gone,
 				Cancel: &history.CancelDetails{Outcome: history.OutcomeNeverStarted, SeenAt: &seen},
 			},
 			"+700ms  never started\n", "ended never_began",
 		},
-		"given up": {
+		"abandoned": {
 			history.Event{
 				Kind: history.ActivityFailed, Attempt: 1, Error: gone,
 				Cancel: &history.CancelDetails{Outcome: history.OutcomeAbandoned, SeenAt: &seen},

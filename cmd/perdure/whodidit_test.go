@@ -43,7 +43,7 @@ func TestStatusWhyAndHistory_callers_arePrinted(t *testing.T) {
 			}
 		}
 		if strings.Contains(got, "\x1b") {
-			t.Errorf("%s lets a name write to the terminal", verb)
+			t.Errorf("%s prints the control characters of a name", verb)
 		}
 	}
 	if got := h.mustRun("status", "one", "--json"); !strings.Contains(got, `"startedBy":"`+alice+`","terminatedBy":"`) {

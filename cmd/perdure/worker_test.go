@@ -16,7 +16,7 @@ import (
 
 const fakeWorker = "./testdata/fakeworker"
 
-// said collects the output of a program and signals each write.
+// said is a writer that collects the output of a program and signals each write.
 type said struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -63,7 +63,8 @@ func work(t *testing.T, does string, enough func(text string) bool, args ...stri
 
 const fakeSays = "hub mine, queue inherited, region eu-north-1, on Lambda false, another hub's table false\n"
 
-// The program gets the environment of the tool, the names of its hub and queue, and no settings of another hub.
+// The program receives the environment of the tool and the names of its hub and queue. It receives no settings of
+// another hub.
 func TestWorker_environment_namesHubAndQueue(t *testing.T) {
 	if code, out, complaints := work(t, "ends", nil, fakeWorker); code != 0 || out != fakeSays ||
 		complaints != "a complaint without an end" {

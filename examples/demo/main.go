@@ -38,7 +38,7 @@ func run(file string, limit time.Duration, out io.Writer) error {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	b, err := os.ReadFile(file) //nolint:gosec // the user names it
+	b, err := os.ReadFile(file) //nolint:gosec // the user names the file
 	if err != nil {
 		return err
 	}

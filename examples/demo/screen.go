@@ -33,7 +33,7 @@ func (s *screen) line(instanceID, what, detail string) {
 	fmt.Fprintf(s.out, "%6.2fs  %-12s  %-28s %s\n", time.Since(s.began).Seconds(), instanceID, what, detail)
 }
 
-// event prints the events that a reader wants to see.
+// event prints an event if the event is important for the progress of an order.
 func (s *screen) event(instanceID string, e *history.Event) {
 	key := func(id int64) string { return fmt.Sprintf("%s#%d", instanceID, id) }
 	switch e.Kind {
@@ -107,7 +107,7 @@ func over(c *client.Cancellation) string {
 	}
 }
 
-// ended mentions that the orchestration waited for the end of a cancelled activity.
+// ended returns a note if the orchestration waited for the end of a cancelled activity.
 func ended(e *history.Event) string {
 	if e.Cancel == nil || e.Cancel.Outcome == "" {
 		return ""

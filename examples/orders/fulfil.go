@@ -91,7 +91,7 @@ func fulfil(ctx *perdure.OrchestrationContext, o Order) (f Fulfilment, err error
 		return f, fmt.Errorf("ship: %w", err)
 	}
 	if shipment.Lost {
-		held = nil // the stock is gone with the parcel: only refund the card
+		held = nil // the stock was shipped, so only the card is refunded
 		return f, &unfulfilledError{Fulfilment{Status: StatusLost, Receipt: &receipt, Shipment: &shipment}}
 	}
 	ctx.Logger().Info("order delivered", "order", o.ID, "tracking", shipment.Tracking)

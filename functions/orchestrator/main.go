@@ -1,4 +1,4 @@
-// Command orchestrator is the function that serves the inbox of a task hub: it runs turns.
+// Command orchestrator is the function that serves the inbox of a task hub and runs turns.
 package main
 
 import (

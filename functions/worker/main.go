@@ -1,4 +1,4 @@
-// Command worker is the function that serves a work queue: it runs activities.
+// Command worker is the function that serves a work queue and runs activities.
 package main
 
 import (

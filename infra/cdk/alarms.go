@@ -9,8 +9,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// alarmSpec configures an alarm. It fires if its metric is at or above the threshold in a number (of) of the last
-// periods of five minutes.
+// alarmSpec configures an alarm. The alarm fires if its metric reaches the threshold in as many of the last periods as
+// the field of specifies. A period is five minutes.
 type alarmSpec struct {
 	name        string // the name in docs/operate/alarms.md
 	metric      awscloudwatch.IMetric

@@ -94,7 +94,7 @@ func TestAlarms_areInTheRunbook(t *testing.T) {
 	for _, alarm := range parse(t).ofType(alarmType) {
 		kind, _, _ := strings.Cut(alarmName(alarm), "-")
 		if !regexp.MustCompile(`(?m)^\|[^|]*\b` + kind + `\b[^|]*\|`).MatchString(section) {
-			t.Errorf("no line of the runbook is about %s", kind)
+			t.Errorf("the runbook has no line about %s", kind)
 		}
 		if text := alarm.text("AlarmDescription"); !strings.Contains(text, "docs/operate/alarms.md, "+kind) {
 			t.Errorf("%s: the description does not name its runbook: %s", kind, text)
@@ -119,7 +119,7 @@ func TestAlarmTopic_receivesAlarmsAndRecoveries(t *testing.T) {
 	for _, alarm := range alarms {
 		begins, ends := plain(alarm.get("AlarmActions")), plain(alarm.get("OKActions"))
 		if len(begins) != 1 || !slices.Equal(begins, ends) {
-			t.Errorf("%s tells %v, and its end %v", alarm.id, begins, ends)
+			t.Errorf("%s notifies %v, and its end notifies %v", alarm.id, begins, ends)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestAPIAlarms_dependOnTheAPIKind(t *testing.T) {
 	for _, alarm := range parse(t).ofType(alarmType) {
 		want := map[string]string{"ApiErrors": "IsHttpApi", "ApiUrlErrors": "IsFunctionUrl"}[alarmName(alarm)]
 		if !strings.Contains(alarm.condition, want) || want == "" && alarm.condition != "" {
-			t.Errorf("%s is there on condition %q, want %q", alarm.id, alarm.condition, want)
+			t.Errorf("%s has the condition %q, want %q", alarm.id, alarm.condition, want)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestDashboard_showsMetricsOfAlarms(t *testing.T) {
 	parsed := parse(t)
 	body := strings.Join(plain(parsed.find(t, "AWS::CloudWatch::Dashboard", "TaskHub").get("DashboardBody")), "")
 	if !strings.Contains(body, `"type":"alarm"`) {
-		t.Error("it does not show the alarms")
+		t.Error("the dashboard does not show the alarms")
 	}
 	for _, alarm := range parsed.ofType(alarmType) {
 		metric := alarm.text("MetricName")
@@ -150,7 +150,7 @@ func TestDashboard_showsMetricsOfAlarms(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(body, `"`+metric+`"`) {
-			t.Errorf("it does not draw %s of %s", metric, alarm.id)
+			t.Errorf("the dashboard does not show %s of %s", metric, alarm.id)
 		}
 	}
 }
@@ -174,10 +174,10 @@ func TestDashboard_showsOnlyEmittedMetrics(t *testing.T) {
 	for _, metric := range listed {
 		name, always := metric[1], strings.HasPrefix(metric[2], "always")
 		if !strings.Contains(with, `"`+name+`"`) {
-			t.Errorf("it does not draw %s", name)
+			t.Errorf("the dashboard does not show %s", name)
 		}
 		if strings.Contains(without, `"`+name+`"`) != always {
-			t.Errorf("it draws %s although nothing makes it, or the other way round", name)
+			t.Errorf("the dashboard shows %s without data, or does not show a metric with data", name)
 		}
 	}
 	if len(listed) < 20 {

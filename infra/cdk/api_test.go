@@ -47,7 +47,7 @@ func TestAPIKindParameter_createsResourcesOfOneKindOnly(t *testing.T) {
 		}
 		for _, r := range all {
 			if !strings.Contains(r.condition, condition) {
-				t.Errorf("%s is there on condition %q, want %s", r.id, r.condition, condition)
+				t.Errorf("%s has the condition %q, want %s", r.id, r.condition, condition)
 			}
 		}
 	}
@@ -68,12 +68,12 @@ func TestRenewRoute_invokesRenewerOnly(t *testing.T) {
 	parsed := parse(t)
 	integration := parsed.find(t, "AWS::ApiGatewayV2::Integration", "TaskHubRenew")
 	if uri := plain(integration.get("IntegrationUri")); len(uri) != 1 || !strings.HasPrefix(uri[0], "TaskHubRenewer") {
-		t.Errorf("it goes to %v", uri)
+		t.Errorf("the route targets %v", uri)
 	}
 	permission := parsed.find(t, "AWS::Lambda::Permission", "TaskHubRenewPermission")
 	if arn := plain(permission.get("SourceArn")); len(arn) != 1 ||
 		!strings.HasSuffix(arn[0], "/*/POST/v1/work-items/renew") {
-		t.Errorf("it may be invoked by %v", arn)
+		t.Errorf("the renewer may be invoked by %v", arn)
 	}
 }
 
@@ -86,7 +86,8 @@ func TestInvokePermissions_haveSourceARN(t *testing.T) {
 	}
 }
 
-// GrantAPI also allows the web UI. Pages of exact CORS origins may send changes to the API; patterns are left out.
+// GrantAPI also allows the web UI. Pages of exact CORS origins may send changes to the API, but origins with a * may
+// not.
 func TestGrantAPI_withWebUI_allowsItsRoute(t *testing.T) {
 	t.Parallel()
 	props := cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, UI: true}
@@ -129,9 +130,9 @@ func TestUIProp_addsRouteOnlyIfSet(t *testing.T) {
 		return routes, env
 	}
 	if routes, env := of(true); !slices.Contains(routes, "GET /ui") || env != "true" {
-		t.Errorf("asked for: routes %v, PERDURE_UI %q", routes, env)
+		t.Errorf("with UI: routes %v, PERDURE_UI %q", routes, env)
 	}
 	if routes, env := of(false); slices.Contains(routes, "GET /ui") || env != "" {
-		t.Errorf("not asked for: routes %v, PERDURE_UI %q", routes, env)
+		t.Errorf("without UI: routes %v, PERDURE_UI %q", routes, env)
 	}
 }

@@ -13,9 +13,9 @@ import (
 
 // Canary configures gradual deployments. CodeDeploy shifts the invocations of the orchestrator and the workers to a new
 // build, and rolls back if the new build fails. Both builds run during the deployment, and the turns of an instance can
-// alternate between them, so each build must be able to process the decisions of the other one. The workers are shifted
-// before the orchestrator, so that the activities that new code calls exist. The renewer and the API are deployed
-// immediately.
+// alternate between them. Each build must therefore be able to process the decisions of the other build. CodeDeploy
+// shifts the workers before the orchestrator, so that the activities of new code exist. The renewer and the API are
+// deployed immediately.
 type Canary struct {
 	// DeploymentConfig is the deployment configuration. Default: 10 percent, and the rest after 5 minutes.
 	DeploymentConfig awscodedeploy.ILambdaDeploymentConfig
@@ -27,7 +27,7 @@ type Canary struct {
 const (
 	// liveAlias is the alias that event source mappings invoke.
 	liveAlias = "live"
-	// newlyBlocked counts the instances that a build has blocked and no build before it. It is an attribute of the
+	// newlyBlocked marks an instance that a build has blocked and no earlier build. It is an attribute of the
 	// orchestrator's log events instance.blocked and turn.incompatible.
 	newlyBlocked = "newlyBlocked"
 	// blockedOnNewer marks an instance that a build blocked first because of a decision of newerBuild. It counts for
@@ -113,9 +113,9 @@ func (c canaries) errorsOfVersion(
 		}))
 }
 
-// blockedByBuild creates an alarm for instances that the new build of the orchestrator blocks, or that the previous
-// build blocks because of a decision of the new one. Instances that were blocked before do not count, because a build
-// that fixes another fault must be deployable.
+// blockedByBuild creates alarms for instances that the new build of the orchestrator blocks, and for instances that the
+// previous build blocks because of a decision of the new build. Instances that were blocked before do not count,
+// because a build that fixes another fault must be deployable.
 func (c canaries) blockedByBuild(version awslambda.Version) []awscloudwatch.IAlarm {
 	const dimension = "build"
 	namespace := jsii.String("perdure/" + c.props.HubName)
@@ -139,8 +139,8 @@ func (c canaries) blockedByBuild(version awslambda.Version) []awscloudwatch.IAla
 }
 
 // alarm creates an alarm for a version. Its name contains the logical ID of the version, which changes with the code
-// and configuration of the function. With a fixed name, CloudFormation would update the alarm in place. CloudWatch
-// would keep its state, and an active alarm would roll back the next deployment.
+// and configuration of the function. With a fixed name, CloudFormation would update the existing alarm, which would
+// remain active, and an active alarm would roll back the next deployment.
 func (c canaries) alarm(
 	id string, version awslambda.Version, kind, description string, metric awscloudwatch.Metric,
 ) awscloudwatch.IAlarm {

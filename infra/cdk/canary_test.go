@@ -117,11 +117,11 @@ func TestCanary_shiftsOrchestratorAndWorkersOnly(t *testing.T) {
 		name := strings.Join(leaves(got.find(t, mappingType, mapping).get("FunctionName")), " ")
 		i := slices.IndexFunc(got.ofType(aliasType), func(r resource) bool { return strings.Contains(name, r.id) })
 		if i < 0 || !strings.HasSuffix(name, ":live") {
-			t.Fatalf("%s leads to %s, which is no alias", mapping, name)
+			t.Fatalf("%s targets %s, which is not an alias", mapping, name)
 		}
 		alias := got.ofType(aliasType)[i]
 		if !strings.HasPrefix(refOf(alias.get("FunctionName")), function) {
-			t.Errorf("%s leads to an alias of %v", mapping, alias.get("FunctionName"))
+			t.Errorf("%s targets an alias of %v", mapping, alias.get("FunctionName"))
 		}
 		version := got.find(t, versionType, refOf(alias.get("FunctionVersion")))
 		if version.deletionPolicy != "RetainExceptOnCreate" { // kept after its deployment has succeeded
@@ -137,7 +137,7 @@ func TestCanary_shiftsOrchestratorAndWorkersOnly(t *testing.T) {
 		}
 		if events := plain(group.get("AutoRollbackConfiguration", "Events")); !slices.Contains(events,
 			"DEPLOYMENT_STOP_ON_ALARM") || !slices.Contains(events, "DEPLOYMENT_FAILURE") {
-			t.Errorf("%s is turned back on %v", function, events)
+			t.Errorf("%s is rolled back on %v", function, events)
 		}
 		if after := plain(got.Resources[alias.id].DependsOn); !slices.ContainsFunc(after, func(id string) bool {
 			return id == group.id
@@ -148,7 +148,7 @@ func TestCanary_shiftsOrchestratorAndWorkersOnly(t *testing.T) {
 	}
 	if timers := got.find(t, mappingType, "TaskHubTimersMapping"); !strings.HasPrefix(refOf(timers.get("FunctionName")),
 		"TaskHubRenewer") {
-		t.Errorf("the timers lead to %v", timers.get("FunctionName"))
+		t.Errorf("the mapping of the timers targets %v", timers.get("FunctionName"))
 	}
 }
 
@@ -188,7 +188,7 @@ func TestCanary_newVersionHasFaults_isRolledBack(t *testing.T) {
 	for _, function := range []string{"Orchestrator", "Workerdefault", "Workerpayments"} {
 		alarms, others := watched(function)
 		if !slices.Equal(others, []string{"orders-lost"}) {
-			t.Errorf("%s: alarms of the team's are %v", function, others)
+			t.Errorf("%s: the alarms of the team are %v", function, others)
 		}
 		metrics := map[string]resource{}
 		for _, alarm := range alarms {
@@ -246,7 +246,7 @@ func TestCanaryAlarms_newVersion_haveNewNames(t *testing.T) {
 				t.Errorf("%s: both versions have %s", what, name)
 			}
 			if len(name) > 255 {
-				t.Errorf("%s is too long a name", name)
+				t.Errorf("the name %s is too long", name)
 			}
 		}
 	}
@@ -278,7 +278,7 @@ func TestCanary_permissionsBoundary_appliesToDeploymentRole(t *testing.T) {
 	t.Parallel()
 	if role := withCanary(t, "c0ffee").find(t, roleType,
 		"TaskHubDeploymentsRole"); role.text("PermissionsBoundary") != boundaryARN {
-		t.Errorf("its boundary is %v", role.get("PermissionsBoundary"))
+		t.Errorf("the permissions boundary is %v", role.get("PermissionsBoundary"))
 	}
 }
 
@@ -290,7 +290,7 @@ func TestCanaryAlarms_areInTheRunbook(t *testing.T) {
 	}
 	for _, kind := range []string{"CanaryErrors", "CanaryBlocked"} {
 		if !strings.Contains(string(b), "| "+kind) {
-			t.Errorf("no line of the runbook is about %s", kind)
+			t.Errorf("the runbook has no line about %s", kind)
 		}
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// addConfig adds the SSM parameter with the configuration of the hub. Programs that know the name of the hub read it.
+// addConfig adds the SSM parameter with the configuration of the hub. Clients read the parameter to find the hub by its
+// name.
 func (h *TaskHub) addConfig() {
 	h.ConfigParameter = "/perdure/" + h.props.HubName + "/config"
 	awsssm.NewCfnParameter(h.Construct, jsii.String("Config"), &awsssm.CfnParameterProps{

@@ -65,14 +65,14 @@ func TestTaskHubProps_setInTheTeamsStack_changeTheTemplate(t *testing.T) {
 		t.Errorf("the payments worker serves %q", queue)
 	}
 	if n := payments.text("Environment", "Variables", "PERDURE_MAX_ATTEMPTS"); n != "5" {
-		t.Errorf("the payments worker watches code after %q attempts", n)
+		t.Errorf("the payments worker has MaxCrashes %q", n)
 	}
 	if b := payments.text("Environment", "Variables", "PERDURE_LOG_ERROR_TEXTS"); b != "false" {
-		t.Errorf("the payments worker logs what its activities fail with: %q", b)
+		t.Errorf("the payments worker has the setting for error texts %q", b)
 	}
 	orchestrator := got.find(t, "AWS::Lambda::Function", "TaskHubOrchestrator")
 	if d := orchestrator.text("Environment", "Variables", "PERDURE_RETENTION"); d != "2592000s" {
-		t.Errorf("the orchestrator has instances kept for %q", d)
+		t.Errorf("the orchestrator has the retention %q", d)
 	}
 	api := got.find(t, "AWS::Lambda::Function", "TaskHubApi")
 	if n := got.number(t, api, "ReservedConcurrentExecutions"); n != 20 {
@@ -205,9 +205,9 @@ func TestNewTaskHub_undeployableProps_panics(t *testing.T) {
 			HubName: "orders", FunctionsDir: placeholders,
 			PlatformProps: cdk.PlatformProps{QueueRemovalPolicy: awscdk.RemovalPolicy_SNAPSHOT},
 		},
-		"error level":        {HubName: "orders", FunctionsDir: placeholders, LogLevel: "error"},
-		"metrics of nothing": {HubName: "orders", FunctionsDir: placeholders, Metrics: "all"},
-		"props of no queue": {
+		"error level":     {HubName: "orders", FunctionsDir: placeholders, LogLevel: "error"},
+		"unknown metrics": {HubName: "orders", FunctionsDir: placeholders, Metrics: "all"},
+		"props of an unknown queue": {
 			HubName: "orders", FunctionsDir: placeholders,
 			WorkQueueProps: map[string]cdk.WorkQueueProps{"paiments": {}},
 		},

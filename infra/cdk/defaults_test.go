@@ -6,7 +6,7 @@ import (
 )
 
 // The README of this package gives the reason for each of these defaults.
-func TestDefaults_areThoseThatTheReadmeExplains(t *testing.T) {
+func TestDefaults_matchReadme(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	for _, queue := range parsed.ofType(queueType) {

@@ -149,7 +149,7 @@ func TestEveryProp_templateMatchesGoldenFile(t *testing.T) {
 	}
 	for name, is := range set {
 		if !is && !slices.Contains(withoutResources, name) {
-			t.Errorf("no hub sets %s: nothing looks at what it makes", name)
+			t.Errorf("no hub sets %s, so the checks omit its resources", name)
 		}
 	}
 
@@ -169,7 +169,7 @@ func TestEveryProp_templateMatchesGoldenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(golden, got) {
-		t.Errorf("the template is not the golden one; if that is meant: go test . -update\n%s",
+		t.Errorf("the template differs from the golden file; if intended, run go test . -update\n%s",
 			firstDifference(string(golden), string(got)))
 	}
 }

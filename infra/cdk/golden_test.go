@@ -25,7 +25,7 @@ func TestReferenceTemplate_matchesGoldenFile(t *testing.T) {
 		t.Fatalf("read the golden template: %v", err)
 	}
 	if !bytes.Equal(golden, reference) {
-		t.Errorf("the template is not the golden one; if that is meant: go test . -update\n%s",
+		t.Errorf("the template differs from the golden file; if intended, run go test . -update\n%s",
 			firstDifference(string(golden), string(reference)))
 	}
 }

@@ -14,9 +14,9 @@ import (
 
 // Most grants permit calls of the HTTP API, which validates its requests. Programs that use package client call
 // DynamoDB and SQS directly and need a grant with the suffix Direct. A permission to write to the table, or to send to
-// the inbox or the timers queue, is full control of every instance of the hub: it can forge histories, outcomes and
-// results. Use a direct grant only for programs that you trust with the whole hub. To isolate teams, deploy one hub per
-// team.
+// the inbox or the timers queue, is full control of every instance of the hub. Such a program can forge histories,
+// outcomes and results. Use a direct grant only for programs that you trust with the whole hub. To isolate teams,
+// deploy one hub per team.
 
 // hubGrants has the grants of a hub as methods.
 type hubGrants struct{ hub *TaskHub }
@@ -64,7 +64,7 @@ func (g hubGrants) GrantSchedule(grantee awsiam.IGrantable) {
 }
 
 // GrantRedrive allows grantee to redrive and drop dead letters through the HTTP API, and to read. It panics unless
-// TaskHubProps.DeadLetters is set. A redrive processes a message again that could not be processed before.
+// TaskHubProps.DeadLetters is set. A redrive retries messages that could not be processed.
 func (g hubGrants) GrantRedrive(grantee awsiam.IGrantable) {
 	if !g.hub.props.DeadLetters {
 		panic(fmt.Errorf("task hub %s: GrantRedrive: the API has no access to dead letters: set DeadLetters",
@@ -133,8 +133,8 @@ func (g hubGrants) GrantPollDirect(grantee awsiam.IGrantable, queue string) {
 	g.grant(grantee, append(g.readStatements(), permissions{g.hub}.workerPermissions(g.workQueue(queue))...))
 }
 
-// GrantOperate allows grantee to operate the hub with the command perdure: dead, pause, resume, reconcile, doctor,
-// query, and the commands that read, start, control and purge instances. It is full control of the hub.
+// GrantOperate allows grantee to operate the hub with the command perdure: dead-letters, pause, resume, reconcile,
+// doctor, query, and the commands that read, start, control and purge instances. It is full control of the hub.
 func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
 	queues := append(append(g.hub.workQueueARNs(), namedARNs(g.hub.deadLetters())...),
 		policy.ARNs(g.hub.Inbox, g.hub.Timers)...)

@@ -55,7 +55,7 @@ func TestGrants_functionURL_permitNoDirectInvocation(t *testing.T) {
 }
 
 // The function trusts the caller in an event only if the gateway verifies the caller.
-func TestAPI_authorization_isToldToItsFunction(t *testing.T) {
+func TestAPI_authorization_isInFunctionEnvironment(t *testing.T) {
 	t.Parallel()
 	jwt := cdk.HTTPAPIProps{JWT: &cdk.JWTAuthorizer{Issuer: "https://issuer.example.com", Audience: []string{"orders"}}}
 	for name, c := range map[string]struct {

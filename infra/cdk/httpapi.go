@@ -182,7 +182,8 @@ func (h endpoints) routeSettings() *awsapigatewayv2.CfnStage_RouteSettingsProper
 	}
 }
 
-// accessLogFormat is a line of JSON per request. Of the data that callers send, it has only the path.
+// accessLogFormat is the format of an access log, one line of JSON per request. It contains no data of the caller
+// except the path.
 const accessLogFormat = `{"requestId":"$context.requestId","time":"$context.requestTime",` +
 	`"method":"$context.httpMethod",` +
 	`"path":"$context.path","status":"$context.status","latency":"$context.responseLatency",` +

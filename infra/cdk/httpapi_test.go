@@ -85,12 +85,12 @@ func TestHTTPAPIProps_authorizer_protectsAllRoutes(t *testing.T) {
 			}
 		}
 		if kind == "JWT" && authorizer.text("JwtConfiguration", "Issuer") != "https://id.example.com" {
-			t.Errorf("tokens are of %v", authorizer.get("JwtConfiguration"))
+			t.Errorf("the token settings are %v", authorizer.get("JwtConfiguration"))
 		}
 		if uri := strings.Join(plain(authorizer.get("AuthorizerUri")), ""); kind == "CUSTOM" &&
 			(!strings.HasSuffix(uri, ":function:gate/invocations") ||
 				got.find(t, "AWS::Lambda::Permission", "TaskHubAuthorizerPermission").get("SourceArn") == nil) {
-			t.Errorf("the gateway asks %s", uri)
+			t.Errorf("the authorizer is %s", uri)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestHTTPAPIProps_invalidCombinations_panic(t *testing.T) {
 	defer jsiiLock.Unlock()
 	jwt := &cdk.JWTAuthorizer{Issuer: "https://id.example.com", Audience: []string{"orders"}}
 	for name, props := range map[string]cdk.TaskHubProps{
-		"limits of a function URL": {APIKind: cdk.APIKindFunctionURL, HTTPAPI: cdk.HTTPAPIProps{RateLimit: 1}},
+		"limits with a function URL": {APIKind: cdk.APIKindFunctionURL, HTTPAPI: cdk.HTTPAPIProps{RateLimit: 1}},
 		"no audience": {
 			HTTPAPI: cdk.HTTPAPIProps{JWT: &cdk.JWTAuthorizer{Issuer: "https://id.example.com"}},
 		},
@@ -122,7 +122,7 @@ func TestHTTPAPIProps_invalidCombinations_panic(t *testing.T) {
 		role := awsiam.NewRole(stack, jsii.String("Role"),
 			&awsiam.RoleProps{AssumedBy: awsiam.NewAccountRootPrincipal()})
 		if !panics(func() { hub.GrantRead(role) }) {
-			t.Errorf("%s: GrantRead grants what it cannot", name)
+			t.Errorf("%s: GrantRead succeeded, want a panic", name)
 		}
 	}
 }

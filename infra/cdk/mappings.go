@@ -91,7 +91,7 @@ func (h *TaskHub) addWatch() {
 			}),
 		},
 	})
-	// By default, Lambda retries a failed invocation twice and keeps a throttled one for six hours.
+	// By default, Lambda retries a failed invocation twice, and retries a throttled invocation for six hours.
 	awslambda.NewEventInvokeConfig(h.Construct, jsii.String("WatchRetries"), &awslambda.EventInvokeConfigProps{
 		Function: h.Renewer, RetryAttempts: jsii.Number(0),
 		MaxEventAge: awscdk.Duration_Minutes(jsii.Number(watchAgeMinutes)),

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/infra/cdk/internal/policy"
 )
 
-// mailDays is the retention of payloads of messages. A queue and its dead-letter queue keep a message for 14 days each,
-// and a redrive starts again.
+// mailDays is the retention of payloads of messages in days. A queue and its dead-letter queue retain a message for 14
+// days each, and a redrive starts this time again.
 const mailDays = 60
 
 // addPayloads sets the payload store. It creates a bucket if LargePayloads is set without PayloadBucket.

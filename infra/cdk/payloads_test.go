@@ -35,7 +35,7 @@ func TestLargePayloadsProp_createsPrivateBucketWithExpiry(t *testing.T) {
 	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, LargePayloads: true},
 		func(_ awscdk.Stack, hub *cdk.TaskHub) {
 			if hub.Payloads == nil {
-				t.Error("the hub does not show its bucket")
+				t.Error("the hub does not export its bucket")
 			}
 		})
 	bucket := got.find(t, bucketType, "TaskHubPayloads")
@@ -78,7 +78,7 @@ func TestLargePayloadsProp_createsPrivateBucketWithExpiry(t *testing.T) {
 		}
 		if told := got.find(t, "AWS::Lambda::Function", prefix).get("Environment",
 			"Variables").(map[string]any)["PERDURE_PAYLOAD_BUCKET"]; refOf(told) != bucket.id {
-			t.Errorf("%s is told of %v", prefix, told)
+			t.Errorf("%s has the bucket %v", prefix, told)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func roles(t *testing.T, parsed template) []resource {
 	t.Helper()
 	all := parsed.ofType("AWS::IAM::Role")
 	if len(all) != 5 {
-		t.Fatalf("%d roles, want one a function and the schedules' own", len(all))
+		t.Fatalf("%d roles, want one per function and the role of the schedules", len(all))
 	}
 	return all
 }
@@ -166,16 +166,16 @@ func TestDeadLettersProp_letsAPIRedriveOnlyIfSet(t *testing.T) {
 					AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
 				})
 				if refused := panics(func() { hub.GrantRedrive(role) }); refused == asked {
-					t.Errorf("asked for: %t, GrantRedrive panics: %t", asked, refused)
+					t.Errorf("DeadLetters: %t, GrantRedrive panics: %t", asked, refused)
 				}
 			})
 		if actions := queueActions(statementsOf(got.find(t, "AWS::IAM::Role", "TaskHubApiRole"))); !maps.Equal(actions,
 			want) {
-			t.Errorf("asked for: %t\n got %v\nwant %v", asked, actions, want)
+			t.Errorf("DeadLetters: %t\n got %v\nwant %v", asked, actions, want)
 		}
 		if _, told := got.find(t, "AWS::Lambda::Function", "TaskHubApi").get("Environment",
 			"Variables").(map[string]any)["PERDURE_DEAD_LETTERS"]; told != asked {
-			t.Errorf("asked for: %t, the function is told: %t", asked, told)
+			t.Errorf("DeadLetters: %t, the function has the variable: %t", asked, told)
 		}
 	}
 }
@@ -216,10 +216,10 @@ func TestRenewals_areAllowedToAPIFunctionOnlyWithFunctionURL(t *testing.T) {
 		t.Errorf("it allows %v", got)
 	}
 	if !strings.Contains(policy.condition, "IsFunctionUrl") {
-		t.Errorf("it is there on condition %q", policy.condition)
+		t.Errorf("the policy has the condition %q", policy.condition)
 	}
 	if role := plain(policy.get("Roles")); len(role) != 1 || !strings.HasPrefix(role[0], "TaskHubApiRole") {
-		t.Errorf("it is of %v", role)
+		t.Errorf("the policy applies to %v", role)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestWorkQueueProps_client_letsOnlyItsWorkerUseTheClient(t *testing.T) {
 		told := parsed.find(t, functionType, "TaskHubWorker"+name).get("Environment", "Variables",
 			"PERDURE_TIMERS_URL") != nil
 		if told != may {
-			t.Errorf("the worker of %s is told where timers go: %v", name, told)
+			t.Errorf("the worker of %s has the variables for timers: %v", name, told)
 		}
 	}
 }

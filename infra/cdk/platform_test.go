@@ -59,23 +59,23 @@ func TestWorkQueueProps_changeTheirQueueOnly(t *testing.T) {
 	worker := got.find(t, functionType, "TaskHubWorkerpayments")
 	if memory, timeout := got.number(t, worker, "MemorySize"),
 		got.number(t, worker, "Timeout"); memory != 2048 || timeout != 300 {
-		t.Errorf("it has %v MB and %v s", memory, timeout)
+		t.Errorf("the worker has %v MB and %v s", memory, timeout)
 	}
 	if worker.text("Code", "S3Key") != "payments.zip" ||
 		worker.text("Environment", "Variables", "PERDURE_BUILD_ID") != "c0ffee" {
-		t.Errorf("its code is %v of build %v", worker.get("Code"),
+		t.Errorf("the code of the worker is %v of build %v", worker.get("Code"),
 			worker.get("Environment", "Variables", "PERDURE_BUILD_ID"))
 	}
 	if n := got.number(t, got.find(t, queueType, "TaskHubWorkpayments"), "VisibilityTimeout"); n != 300 {
-		t.Errorf("its queue's visibility is %v s", n)
+		t.Errorf("the visibility timeout of the queue is %v s", n)
 	}
 	mapping := got.find(t, mappingType, "TaskHubWorkMappingpayments")
 	if n := mapping.get("ScalingConfig", "MaximumConcurrency"); n != 3.0 || mapping.get("BatchSize") != 1.0 {
-		t.Errorf("its mapping has a concurrency of %v and batches of %v", n, mapping.get("BatchSize"))
+		t.Errorf("the mapping has a concurrency of %v and batches of %v", n, mapping.get("BatchSize"))
 	}
 	for _, alarm := range got.ofType(alarmType) {
 		if alarm.text("AlarmName") == "perdure-orders-WorkAge-payments" && alarm.get("Threshold") != 300.0 {
-			t.Errorf("it is in alarm from %v s on", alarm.get("Threshold"))
+			t.Errorf("the alarm threshold is %v s", alarm.get("Threshold"))
 		}
 	}
 
@@ -145,7 +145,7 @@ func TestVpcProp_connectsFunctionsToTheVPC(t *testing.T) {
 		role := got.find(t, roleType, refOf(function.get("Role")))
 		if actions := actionsOf(statementsOf(role)); !actions["ec2:CreateNetworkInterface"] ||
 			!actions["ec2:DeleteNetworkInterface"] {
-			t.Errorf("%s may make no network interface", role.id)
+			t.Errorf("%s may not create a network interface", role.id)
 		}
 	}
 }
@@ -324,7 +324,7 @@ func TestPlatformProps_setLimitsNamesPoliciesLevelsAndBoundaries(t *testing.T) {
 		}
 		if function.text("Environment", "Variables", "PERDURE_LOG_LEVEL") != "debug" ||
 			function.text("LoggingConfig", "ApplicationLogLevel") != "DEBUG" {
-			t.Errorf("%s logs from %s on, of which Lambda keeps what is from %s on", function.id,
+			t.Errorf("%s has the log level %s, and Lambda has the log level %s", function.id,
 				function.text("Environment", "Variables", "PERDURE_LOG_LEVEL"),
 				function.text("LoggingConfig", "ApplicationLogLevel"))
 		}
@@ -384,7 +384,7 @@ func TestQueues_requireTLS(t *testing.T) {
 	}
 	for _, queue := range parsed.ofType(queueType) {
 		if !safe[queue.id] {
-			t.Errorf("%s takes messages without TLS", queue.id)
+			t.Errorf("%s accepts messages without TLS", queue.id)
 		}
 	}
 }
@@ -399,7 +399,7 @@ func TestSweeper_failedInvocation_isNotRetriedByLambda(t *testing.T) {
 	r := retries[0]
 	if !strings.HasPrefix(refOf(r.get("FunctionName")), "TaskHubRenewer") || r.get("MaximumRetryAttempts") != 0.0 ||
 		r.get("MaximumEventAgeInSeconds") != 120.0 {
-		t.Errorf("%s: %v retries of what is no older than %v s", refOf(r.get("FunctionName")),
+		t.Errorf("%s: %v retries with a maximum age of %v s", refOf(r.get("FunctionName")),
 			r.get("MaximumRetryAttempts"), r.get("MaximumEventAgeInSeconds"))
 	}
 }

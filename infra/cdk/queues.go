@@ -114,8 +114,8 @@ type namedQueue struct {
 	queue awssqs.Queue
 }
 
-// queueURLs returns a JSON object with the URLs of queues by name. It keeps the order of the slice, so that synthesis
-// is deterministic.
+// queueURLs returns a JSON object with the URLs of queues by name, in the order of the slice, so that synthesis is
+// deterministic.
 func queueURLs(queues []namedQueue) string {
 	fields := make([]jsonField, 0, len(queues))
 	for _, q := range queues {

@@ -29,12 +29,12 @@ func TestQueues_retainMessagesForFourteenDaysEncrypted(t *testing.T) {
 
 // Functions send messages of up to 1 MiB, and SQS moves them to the dead-letter queues. Queues created before August
 // 2025 have a limit of 256 KiB until it is changed.
-func TestQueues_takeMessagesOf1MiB(t *testing.T) {
+func TestQueues_acceptMessagesOf1MiB(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	for _, queue := range parsed.ofType(queueType) {
 		if n := parsed.number(t, queue, "MaximumMessageSize"); n != 1<<20 {
-			t.Errorf("%s takes messages of %v bytes", queue.id, n)
+			t.Errorf("%s accepts messages of %v bytes", queue.id, n)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestQueues_haveDeadLetterQueueOfTheSameType(t *testing.T) {
 			t.Errorf("%s is FIFO: %v, its dead-letter queue: %v", queue.id, queue.get("FifoQueue"), fifo)
 		}
 		if n, _ := queue.get("RedrivePolicy", "maxReceiveCount").(float64); n <= attemptLimit {
-			t.Errorf("%s gives up after %v receives, before the functions do", queue.id, n)
+			t.Errorf("%s moves messages after %v receives, before the functions record them as poison", queue.id, n)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestFIFOQueues_haveHighThroughput(t *testing.T) {
 		}
 	}
 	if fifo != 4 {
-		t.Errorf("%d FIFO queues, want the inbox and that of exclusive keys, each with its dead letters", fifo)
+		t.Errorf("%d FIFO queues, want the inbox, the queue of exclusive keys, and their dead-letter queues", fifo)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestEventSourceMappings_matchTheirQueuesAndFunctions(t *testing.T) {
 	parsed := parse(t)
 	mappings := parsed.ofType(mappingType)
 	if len(mappings) != 4 {
-		t.Fatalf("%d mappings, want inbox, timers and one work queue, with the one beside it", len(mappings))
+		t.Fatalf("%d mappings, want inbox, timers, one work queue and its queue of exclusive keys", len(mappings))
 	}
 	for _, mapping := range mappings {
 		t.Run(mapping.id, func(t *testing.T) {

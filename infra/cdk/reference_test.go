@@ -32,7 +32,7 @@ func TestHubConfigParameter_hasTheHubNameAndAllFields(t *testing.T) {
 		"scheduleRoleArn", "timersArn", "timersDeadLettersArn", "apiUrl",
 	} {
 		if !strings.Contains(value, `"`+field+`":`) {
-			t.Errorf("the parameter does not tell %s: %s", field, value)
+			t.Errorf("the parameter lacks %s: %s", field, value)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestRecursionAlarms_coverEveryFunction(t *testing.T) {
 	}
 	for _, function := range parsed.ofType("AWS::Lambda::Function") {
 		if !watched[function.id] {
-			t.Errorf("nobody is told when Lambda drops invocations of %s", function.id)
+			t.Errorf("there is no alarm for dropped invocations of %s", function.id)
 		}
 	}
 }

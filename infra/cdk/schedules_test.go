@@ -42,8 +42,8 @@ func TestNewTaskHub_invalidSchedules_panics(t *testing.T) {
 			{ID: "a", Orchestration: "report", Expression: "@daily"},
 			{ID: "a", Orchestration: "report", Expression: "@daily"},
 		},
-		"input of no JSON": {{ID: "a", Orchestration: "report", Expression: "@daily", Input: json.RawMessage("{")}},
-		"input of too much": {
+		"invalid input": {{ID: "a", Orchestration: "report", Expression: "@daily", Input: json.RawMessage("{")}},
+		"inputs over the limit": {
 			{
 				ID: "a", Orchestration: "report", Expression: "@daily",
 				Input: json.RawMessage(`"` + strings.Repeat("x", 2000) + `"`),

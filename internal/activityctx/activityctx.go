@@ -1,5 +1,5 @@
-// Package activityctx defines the values that the context of an activity carries: a worker adds them, and package
-// perdure reads them for the activity's code.
+// Package activityctx defines the values in the context of an activity. A worker adds the values, and package perdure
+// reads them for the activity's code.
 package activityctx
 
 import (
@@ -18,7 +18,7 @@ type Info struct {
 }
 
 // Heartbeats records the heartbeats of an activity and returns those of its last attempt. Its methods are safe for
-// concurrent use, also after the activity has returned.
+// concurrent use, even after the activity has returned.
 type Heartbeats interface {
 	// Record records a heartbeat with its encoded details, or without details. A non-nil err means that the details
 	// could not be encoded.
@@ -31,8 +31,8 @@ type Heartbeats interface {
 type Activity interface {
 	Heartbeats
 	Info() Info
-	// Token returns the completion token of the attempt. It creates the token on demand, because few activities need
-	// one.
+	// Token returns the completion token of the attempt. It creates the token on demand, because few activities need a
+	// token.
 	Token() string
 	// TakesLargePayloads reports whether the worker has a payload store.
 	TakesLargePayloads() bool
@@ -57,9 +57,9 @@ func For(ctx context.Context, a Activity) context.Context { return &activityCont
 // ForCode returns the context of the code of an activity.
 func ForCode(ctx context.Context, a Activity) context.Context { return &activityContext{ctx, a, true} }
 
-// activityContext carries all values of an activity in one context, because each context would cost as much.
+// activityContext contains all values of an activity, because a separate context for each value would cost more.
 type activityContext struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // the type is a context
 
 	activity Activity
 	ofCode   bool

@@ -27,7 +27,7 @@ func TestFor_hasNeitherTokenNorHeartbeats(t *testing.T) {
 	worker, code := activityctx.For(t.Context(), activity{}), activityctx.ForCode(t.Context(), activity{large: true})
 	for ctx, ofCode := range map[context.Context]bool{worker: false, code: true} {
 		if got := activityctx.InfoFrom(ctx); got != (activityctx.Info{Name: "charge"}) {
-			t.Errorf("it is %+v", got)
+			t.Errorf("activity info is %+v", got)
 		}
 		if beats(ctx) != ofCode || (tokenIn(ctx) == "secret") != ofCode ||
 			activityctx.TakesLargePayloads(ctx) != ofCode {

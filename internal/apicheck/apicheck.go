@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// Document is the part of the OpenAPI document that responses are compared with.
+// Document is the part of the OpenAPI document that describes responses.
 type Document struct {
 	Paths      map[string]map[string]Operation `json:"paths"`
 	Components struct {
@@ -102,7 +102,7 @@ func (s *Schema) UnmarshalJSON(b []byte) error {
 func strict(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	return d.Decode(v) //nolint:wrapcheck // it is unmarshalling: encoding/json says what and where
+	return d.Decode(v) //nolint:wrapcheck // the error of encoding/json names the value and its position
 }
 
 // Parse parses the OpenAPI document.
@@ -146,7 +146,7 @@ func (d *Document) Operation(a *Answer) (Operation, bool) {
 }
 
 // Describes returns the key under which the operation describes a status, or false if it does not describe the status.
-// The key is "default" for a server error without a description of its own.
+// The key is "default" for a server error without its own description.
 func (o *Operation) Describes(status int) (string, bool) {
 	key := strconv.Itoa(status)
 	if _, ok := o.Responses[key]; ok || status < http.StatusInternalServerError {
@@ -160,10 +160,10 @@ func (o *Operation) Describes(status int) (string, bool) {
 // the body. A property that the schema does not name is a difference.
 func (d *Document) Wrong(a *Answer) (wrong []string) {
 	fail := func(format string, args ...any) {
-		wrong = append(wrong, fmt.Sprintf("%s %s answers %d", a.Method, a.Path, a.Code)+fmt.Sprintf(format, args...))
+		wrong = append(wrong, fmt.Sprintf("%s %s returns %d", a.Method, a.Path, a.Code)+fmt.Sprintf(format, args...))
 	}
 	op, ok := d.Operation(a)
-	if !ok { // no call of the API
+	if !ok { // not a call of the API
 		return d.wrongBody(a,
 			map[string]Media{"application/problem+json": {&Schema{Ref: "#/components/schemas/Problem"}}}, fail, &wrong)
 	}
@@ -186,14 +186,14 @@ func (d *Document) wrongBody(
 ) []string {
 	if len(content) == 0 {
 		if kind := a.Header.Get("Content-Type"); kind != "" || len(a.Body) > 0 {
-			fail(" with %q, described is no body: %s", kind, a.Body)
+			fail(" with %q, but the description has no body: %s", kind, a.Body)
 		}
 		return *wrong
 	}
 	kind, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	m, ok := content[kind]
 	if err != nil || !ok {
-		fail(" with %q, described are %v", kind, slices.Collect(maps.Keys(content)))
+		fail(" with %q, but the description has %v", kind, slices.Collect(maps.Keys(content)))
 		return *wrong
 	}
 	if a.Head {
@@ -270,7 +270,7 @@ func (d *Document) object(s *Schema, v map[string]any, at string) (wrong []strin
 	return wrong
 }
 
-// scalar checks everything that does not look inside.
+// scalar checks the keywords that do not apply to the members of objects and arrays.
 //
 //nolint:gocognit,cyclop // keyword by keyword, as the schema is read
 func (s *Schema) scalar(v any, at string) (wrong []string) {
@@ -287,7 +287,7 @@ func (s *Schema) scalar(v any, at string) (wrong []string) {
 			fail("has %d characters", n)
 		}
 		if _, err := time.Parse(time.RFC3339, v); s.Format == "date-time" && err != nil {
-			fail("is no time: %s", v)
+			fail("is not a time: %s", v)
 		}
 	case json.Number:
 		if f, err := v.Float64(); err != nil || s.Minimum != nil && f < *s.Minimum ||

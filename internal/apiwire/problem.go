@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Problem is the body of a failed call (RFC 9457).
+// Problem is the body of the response to a failed call (RFC 9457).
 type Problem struct { //nolint:errname // the name in RFC 9457
 	Type      string `json:"type"`
 	Title     string `json:"title"`
@@ -22,7 +22,7 @@ type Problem struct { //nolint:errname // the name in RFC 9457
 	Failure *history.Failure `json:"failure,omitempty"`
 	// Known holds the queries that the code has handlers for, if it has none for the query of the call.
 	Known []string `json:"known,omitempty"`
-	// Existing is the instance that has the id of a start.
+	// Existing is the instance that uses the ID of a start.
 	Existing *Existing `json:"existing,omitempty"`
 	// Attempt is the attempt of a token that is not accepted.
 	Attempt *Attempt `json:"attempt,omitempty"`

@@ -1,5 +1,5 @@
-// Package clientcall is shared by the packages client and admin. It finds out who makes a call, and runs interceptors
-// around the call.
+// Package clientcall contains code that the packages client and admin share. It identifies the caller of a call, and
+// runs interceptors around the call.
 package clientcall
 
 import (
@@ -31,7 +31,7 @@ const (
 	Fail           = "Fail"
 )
 
-// Identifier is a backend that knows the IAM identity of its credentials.
+// Identifier is a backend that returns the IAM identity of its credentials.
 type Identifier interface {
 	// Caller returns the IAM identity, or an empty string if it is unknown. Only the first call may make a request.
 	Caller(ctx context.Context) string
@@ -40,7 +40,8 @@ type Identifier interface {
 // Identify is a function that returns the name of the caller, or an empty string if it is unknown.
 type Identify func(ctx context.Context) string
 
-// IdentifyBy returns the Identify function of a backend's credentials. It returns nil if the backend is no Identifier.
+// IdentifyBy returns the Identify function of a backend's credentials, or nil if the backend does not implement
+// Identifier.
 func IdentifyBy[H any](backend H) Identify {
 	if i, ok := unwrap.As[Identifier](backend); ok {
 		return i.Caller

@@ -1,6 +1,6 @@
 // Package costestimate estimates the cost of an instance from its history. It assumes that no other instance shares a
-// batch with it, that all turns are warm, and that activities take no time. tests/cost compares the estimate with
-// metered usage.
+// batch with it, that all turns are warm, and that activities take no time. The package tests/cost compares the
+// estimate with metered usage.
 package costestimate
 
 import (
@@ -28,7 +28,7 @@ const (
 
 	orchestratorSeconds, stepSeconds, workerSeconds, timerSeconds = 0.0052, 0.0028, 0.0088, 0.0075 // GB-seconds
 
-	// batch is the number of messages of an SQS call, and of an invocation.
+	// batch is the number of messages in an SQS call, and in an invocation.
 	batch = 10
 	// readableBytes is the size up to which a segment is stored without compression.
 	readableBytes = 4 << 10
@@ -39,7 +39,7 @@ const (
 	requestBytes = 64 << 10
 	// longTimer is the delay above which a timer needs a schedule.
 	longTimer = 15 * time.Minute
-	// statusDelay is how long an invocation defers the status Running to one of its later turns.
+	// statusDelay is the time for which an invocation may defer the status Running to one of its later turns.
 	statusDelay = time.Second
 )
 
@@ -105,7 +105,7 @@ func (r *Estimator) Add(e *history.Event) {
 	default:
 	}
 	if doc, err := history.Encode([]history.Event{*e}); err == nil {
-		r.segment.doc = append(r.segment.doc, doc[1:]...) // a comma or a bracket behind it
+		r.segment.doc = append(r.segment.doc, doc[1:]...) // with a comma or a bracket
 	}
 	r.segment.arrives, r.segment.ends = e.IsInlineOutcome(), e.Kind.Terminal()
 	r.segment.at = e.Time
@@ -143,7 +143,7 @@ func (r *Estimator) count(e *history.Event) {
 		r.send(e)
 	case history.ActivityCompleted, history.ActivityFailed:
 		if scheduled := r.inline[e.SourceEventID]; scheduled != nil && !e.Inline {
-			r.send(scheduled) // it ran in its queue after all
+			r.send(scheduled) // the activity ran in its queue
 		}
 		delete(r.inline, e.SourceEventID)
 		if again := float64(e.Attempt - 1); again > 0 && !e.Inline {
@@ -276,7 +276,7 @@ func (r *Estimator) show(s *segment) {
 	r.usage[pricing.WriteUnits] += statusWrites
 }
 
-// invocation adds the invocation of a turn. A turn that continues after inline activities has none of its own.
+// invocation adds the invocation of a turn. A turn that continues after inline activities has no separate invocation.
 func (r *Estimator) invocation(s *segment) {
 	if s.step {
 		r.usage[pricing.GBSeconds] += stepSeconds
@@ -288,7 +288,7 @@ func (r *Estimator) invocation(s *segment) {
 	r.usage[pricing.GBSeconds] += orchestratorSeconds * batches
 }
 
-// Usage returns the usage of all events. It ends the last segment: do not call Add after it.
+// Usage returns the usage of all events. It ends the last segment. Do not call Add after Usage.
 func (r *Estimator) Usage() pricing.Usage {
 	r.flush()
 	return r.usage
@@ -309,7 +309,7 @@ func (r *Estimator) writeUnits(doc []byte) float64 {
 	return float64((size + headBytes + kilobyte - 1) / kilobyte)
 }
 
-// compressed returns a document as the provider compresses it.
+// compressed returns a document in the form in which the provider compresses documents.
 func (r *Estimator) compressed(doc []byte) []byte {
 	if r.compressor == nil {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))

@@ -25,8 +25,8 @@ func (r *Estimator) payloads(e *history.Event) {
 	})
 }
 
-// objects returns how often a large payload is written or copied, and how often it is read. A message and each history
-// have a copy. Each other process that needs the payload reads it once and caches it.
+// objects returns the number of writes and copies of a large payload, and the number of its reads. A message and each
+// history have a copy. Each other process that needs the payload reads it once and caches it.
 func (r *Estimator) objects(e *history.Event, kind history.PayloadKind) (writes, reads float64) {
 	switch kind {
 	case history.PayloadActivityInput, history.PayloadActivityResult:

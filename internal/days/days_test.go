@@ -23,7 +23,7 @@ func TestParse_returnsDurationOrError(t *testing.T) {
 		"30 d", "thirty",
 	} {
 		if got, err := days.Parse(in); err == nil {
-			t.Errorf("%q is taken for %v", in, got)
+			t.Errorf("%q is parsed as %v", in, got)
 		}
 	}
 }

@@ -28,9 +28,9 @@ func Read(page, section string) (string, error) {
 	return doc[from:to], nil
 }
 
-// find returns a page, and where in it a section's text begins and ends.
+// find returns a page, and the offsets at which a section's text begins and ends.
 func find(page, section string) (doc string, from, to int, err error) {
-	b, err := os.ReadFile(page) //nolint:gosec // the path is a test's
+	b, err := os.ReadFile(page) //nolint:gosec // the path is from a test
 	if err != nil {
 		return "", 0, 0, fmt.Errorf("docpage: %w", err)
 	}

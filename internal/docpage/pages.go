@@ -21,7 +21,7 @@ func All(folder string) (map[string]string, error) {
 		case d.IsDir() || filepath.Ext(name) != ".md":
 			return nil
 		}
-		page, err := os.ReadFile(path) //nolint:gosec // the path is a test's
+		page, err := os.ReadFile(path) //nolint:gosec // the path is from a test
 		if err != nil {
 			return fmt.Errorf("read: %w", err)
 		}

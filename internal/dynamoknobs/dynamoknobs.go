@@ -1,5 +1,5 @@
-// Package dynamoknobs holds settings of provider/dynamo that are not public options: the times of long timers and the
-// length of rollups. Tests shorten them, directly or through the environment of a function.
+// Package dynamoknobs contains settings of provider/dynamo that are not public options: the times of long timers and
+// the length of rollups. Tests shorten them, directly or through the environment of a function.
 package dynamoknobs
 
 import (
@@ -13,8 +13,8 @@ const (
 	LongestDelay = 15 * time.Minute
 	// ScheduleLead allows for a schedule that fires a minute late and a queue that needs another minute.
 	ScheduleLead = 2 * time.Minute
-	// Rollup is the number of segments that fill an item of a few KB. Reading a hundred segments with rollups costs no
-	// more than reading them without.
+	// Rollup is the number of segments that fill an item of a few KB. A read of a hundred segments costs no more with
+	// rollups than without.
 	Rollup = 64
 )
 
@@ -42,8 +42,8 @@ func WithScheduleLead(d time.Duration) func(*Settings) {
 	return func(s *Settings) { s.ScheduleLead = d }
 }
 
-// WithRollup is a dynamo.Option that sets Settings.Rollup: 1 or more, or 0 for no rollups. The default is Rollup. Fewer
-// segments than that also set Settings.RollupAnyhow.
+// WithRollup is a dynamo.Option that sets Settings.Rollup: 1 or more, or 0 for no rollups. The default is Rollup. A
+// smaller number also sets Settings.RollupAnyhow.
 func WithRollup(segments int64) func(*Settings) {
 	return func(s *Settings) { s.Rollup, s.RollupAnyhow = segments, segments < Rollup }
 }

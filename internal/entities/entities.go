@@ -1,4 +1,4 @@
-// Package entities keeps the state of an entity while its orchestration runs, and forms the names of entities.
+// Package entities stores the state of an entity while its orchestration runs, and builds the names of entities.
 package entities
 
 import (
@@ -28,14 +28,14 @@ func MustName(name string) {
 
 const (
 	// An entity continues as new after this many operations, or after this many bytes of inputs, outputs and states. A
-	// query replays all of these.
+	// query replays all of them.
 	maxOperations = 1000
 	maxBytes      = 4 << 20
-	// With more parked inputs an entity does not continue as new, because one commit passes all of them on.
+	// With more parked inputs, an entity does not continue as new, because one commit would contain all of them.
 	maxParked = 500
 )
 
-// errEnding rejects operations of a cancelled entity, which otherwise would never end under load.
+// errEnding rejects operations of a cancelled entity, which would otherwise never end under load.
 var errEnding = errors.New("entity is cancelled and accepts no more operations")
 
 // Execution is the state of an entity in one execution of its orchestration.

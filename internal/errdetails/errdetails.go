@@ -32,7 +32,7 @@ func Encode(v any) *Details {
 	}
 }
 
-// cut bounds a text.
+// cut truncates a text.
 func cut(s string) string {
 	const most = 1 << 10
 	if len(s) <= most {
@@ -73,7 +73,7 @@ func Own(f *history.Failure) *Details {
 	}
 	doc, plain := f.Details.Document()
 	if !plain {
-		return &Details{Omitted: "stored where this program cannot read them"}
+		return &Details{Omitted: "in a store that this program cannot read"}
 	}
 	return &Details{Doc: doc}
 }

@@ -16,7 +16,7 @@ func Causes(err error) []error {
 	return nil
 }
 
-// Every reports whether err matches, or wraps nothing but errors that do.
+// Every reports whether err matches, or wraps only matching errors.
 func Every(err error, match func(error) bool) bool {
 	if match(err) {
 		return true

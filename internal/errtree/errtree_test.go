@@ -36,7 +36,7 @@ func TestEvery_matchesEachBranch(t *testing.T) {
 func TestAny_findsAnErrorInTheTree(t *testing.T) {
 	t.Parallel()
 	if !errtree.Any(errors.Join(errB, fmt.Errorf("wrapped: %w", errA)), is(errA)) || errtree.Any(errB, is(errA)) {
-		t.Error("Any has not looked at each error of the tree")
+		t.Error("Any did not visit each error of the tree")
 	}
 }
 

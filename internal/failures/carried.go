@@ -5,7 +5,7 @@ import (
 	"github.com/perdure/perdure/internal/errdetails"
 )
 
-// Carried has the parts of a failure that an error of package perdure has no fields for. It is comparable.
+// Carried contains the parts of a failure for which an error of package perdure has no fields. It is comparable.
 type Carried struct {
 	joined  *[]string // nil if there are none
 	details *errdetails.Details
@@ -29,7 +29,8 @@ func (c Carried) AddTo(f *history.Failure) *history.Failure {
 	return f
 }
 
-// As implements the method As of an error. It finds the details of the failure, or else those of its cause.
+// As implements the method As of an error. It finds the details of the failure, or the details of its cause if the
+// failure has none.
 func (c Carried) As(target any, cause *history.Failure) bool {
 	return errdetails.As(target, c.details, cause)
 }

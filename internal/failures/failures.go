@@ -10,12 +10,12 @@ import (
 	"github.com/perdure/perdure/internal/errtree"
 )
 
-// Errors knows the errors of package perdure, which this package cannot import. Its functions look at an error itself,
-// not at the errors that it wraps.
+// Errors describes the errors of package perdure, which this package cannot import. Its functions inspect an error
+// itself, and not the errors that it wraps.
 type Errors struct {
 	// Describe describes an error. It returns the zero Description for errors of other packages.
 	Describe func(err error) Description
-	// Called returns the failure of the code whose error an error of kind Call or Update is.
+	// Called returns the failure of the called code, for an error of kind Call or Update.
 	Called func(err error) *history.Failure
 }
 
@@ -24,7 +24,7 @@ type Description struct {
 	Kind Kind
 	// Message is the text of the error without the prefix that its Error method adds.
 	Message string
-	// Reason and CancelOutcome are those of a cancellation.
+	// Reason and CancelOutcome are the reason and the outcome of a cancellation.
 	Reason, CancelOutcome string
 	NonRetryable          bool
 }
@@ -37,7 +37,7 @@ const (
 	// Engine is an error that the engine causes, such as a timeout.
 	Engine Kind = iota + 1
 	Cancel
-	// Call is the failure of an activity or an orchestration, and Update that of an update.
+	// Call is the failure of an activity or an orchestration, and Update is the failure of an update.
 	Call
 	Update
 )
@@ -45,8 +45,8 @@ const (
 // maxCauses limits the chain of causes of a failure.
 const maxCauses = 8
 
-// Of returns the failure of an error. Its type is that of the outermost error in the tree that has a type name, and its
-// cause is what that error wraps.
+// Of returns the failure of an error. The failure has the type of the outermost error in the tree with a type name. Its
+// cause is the error that this error wraps.
 func (known Errors) Of(err error) *history.Failure {
 	f := known.failure(err, maxCauses)
 	f.Joined = known.joined(err, f)
@@ -70,7 +70,7 @@ func (known Errors) failure(err error, depth int) *history.Failure {
 		f.Cause = limitCauses(known.Called(named), depth)
 		return f
 	case Engine, Cancel:
-		if err == named { //nolint:errorlint // not an error that wraps it
+		if err == named { //nolint:errorlint // the error itself, not a wrapper
 			f.Message = Truncate(d.Message)
 		}
 	}
@@ -90,9 +90,9 @@ func limitCauses(f *history.Failure, depth int) *history.Failure {
 	return &c
 }
 
-// outermost returns the first error of a tree, outermost first, that has a type name, and the name. If there is none,
-// it returns history.TypeError and nil. It ignores cancellations that are joined with other errors. The details are
-// those of the error or of an error that wraps it. If no error has a name, they are the first details in the tree.
+// outermost returns the outermost error of a tree that has a type name, and the name. If there is none, it returns
+// history.TypeError and nil. It ignores cancellations that are joined with other errors. The details belong to the
+// error or to an error that wraps it. If no error has a name, outermost returns the first details in the tree.
 func (known Errors) outermost(err error) (name string, details *errdetails.Details, named error) {
 	if name, ok := typeName(err); ok {
 		return name, known.details(err), err
@@ -113,7 +113,8 @@ func (known Errors) outermost(err error) (name string, details *errdetails.Detai
 	return history.TypeError, cmp.Or(details, inner), nil
 }
 
-// details returns the details of the error itself. Those of a failed call belong to its failure, which is the cause.
+// details returns the details of the error itself. The details of a failed call belong to its failure, which is the
+// cause.
 func (known Errors) details(err error) (d *errdetails.Details) {
 	if e, ok := err.(interface{ As(target any) bool }); ok && known.Describe(err).Kind != Call {
 		e.As(&d)

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// maxMessageBytes limits the message of a failure, which must fit where a payload does.
+// maxMessageBytes limits the message of a failure to the size of a payload.
 const maxMessageBytes = 16 << 10
 
 // Truncate truncates a text that is too long for the message of a failure.
@@ -53,8 +53,8 @@ func TooLargeMessage(name string, bytes, limit int) string {
 	return fmt.Sprintf(tooLarge, bytes, limit) + name
 }
 
-// ParseTooLarge parses the result of TooLargeMessage, also within a longer message. If it cannot parse the message, the
-// name is the message.
+// ParseTooLarge parses the result of TooLargeMessage, even within a longer message. If it cannot parse the message, it
+// returns the message as the name.
 func ParseTooLarge(message string) (name string, bytes, limit int) {
 	head, _, _ := strings.Cut(tooLarge, "%")
 	text := message

@@ -42,7 +42,7 @@ func appendEvent(in *memhub.Editor, e history.Event) {
 	in.Append(e, cancels)
 }
 
-// statusAfter returns the status of an instance after an event. An instance that is cancelling stays so until it ends.
+// statusAfter returns the status of an instance after an event. A Cancelling instance remains Cancelling until it ends.
 func statusAfter(before provider.RuntimeStatus, k history.Kind) provider.RuntimeStatus {
 	s, ended := history.StatusAfter(k)
 	switch {

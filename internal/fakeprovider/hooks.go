@@ -20,7 +20,7 @@ import (
 // ForeignToken is the prefix of the completion tokens of another hub.
 const ForeignToken = "c1.foreign"
 
-// Provider is a hub for tests of clients, which do not need turns: they add events to an instance with Append, and set
+// Provider is a hub for tests of clients, which do not need turns. Tests add events to an instance with Append, and set
 // other state with the other methods. The default queue has a worker, and every token of a work item is valid.
 type Provider struct {
 	*memhub.Hub
@@ -49,7 +49,7 @@ func New(now func() time.Time, orchestrations ...string) *Provider {
 		Hub: memhub.New(now, time.Minute), now: now, damaged: map[string]error{},
 		renewals: map[string]provider.Renewal{}, workItems: map[string]provider.WorkItem{},
 	}
-	_ = p.PutBuild(context.Background(), b) // the hub fails only if a test wants it to
+	_ = p.PutBuild(context.Background(), b) // the hub fails only after FailWith
 	return p
 }
 
@@ -228,8 +228,8 @@ func (p *Provider) VerifyWorkItemToken(ctx context.Context, token string) (provi
 	return w, err
 }
 
-// SetRenewal sets the result of renewals of a receipt handle. If r.Until is set, the lock is extended from the time of
-// the renewal, whatever the value is.
+// SetRenewal sets the result of renewals of a receipt handle. If r.Until is set to any value, the lock is extended from
+// the time of the renewal.
 func (p *Provider) SetRenewal(receiptHandle string, r provider.Renewal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,11 +12,11 @@ type Kind string
 
 // The kinds of faults.
 const (
-	// Nondeterminism means that a replay made other decisions than the history.
+	// Nondeterminism means that the decisions of a replay differ from the history.
 	Nondeterminism Kind = "nondeterminism"
 	// Hang means that the code of an orchestration did not return within the time limit of a turn.
 	Hang Kind = "hang"
-	// ForeignGoroutine means that an orchestration used its context or a future on a goroutine of its own.
+	// ForeignGoroutine means that an orchestration used its context or a future on a goroutine that it had started.
 	ForeignGoroutine Kind = "foreign goroutine"
 	// GoroutineLeak means that an activity did not return after its context had ended.
 	GoroutineLeak Kind = "goroutine leak"

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Set is a set of event IDs, as sorted ranges with gaps between them.
+// Set is a set of event IDs, stored as sorted ranges with gaps between them.
 type Set []history.Range
 
 // Has reports whether an ID is in the set.

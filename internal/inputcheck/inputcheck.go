@@ -18,7 +18,7 @@ const (
 	maxCursorBytes = 16 << 10
 )
 
-// Fields that several calls have.
+// Fields that several calls share.
 const (
 	FieldCursor  = "cursor"
 	FieldMessage = "message"
@@ -43,7 +43,7 @@ func Limit(limit int) error {
 	return nil
 }
 
-// Cursor rejects a text that cannot be a cursor, before any call is made.
+// Cursor rejects a text that cannot be a cursor.
 func Cursor(cursor string) error { return Text(FieldCursor, cursor, 0, maxCursorBytes) }
 
 // Status checks a status that selects instances. An empty status selects all.

@@ -1,4 +1,4 @@
-// Package intercept runs interceptors around work. Whatever the interceptors do, the work runs exactly once.
+// Package intercept runs interceptors around work. The work runs exactly once, even if an interceptor is wrong.
 package intercept
 
 import (
@@ -26,7 +26,7 @@ type Chain[I, R any] struct {
 }
 
 // New returns a chain of the interceptors' functions that are not nil, or nil if all are nil. The function of returns
-// the function of one interceptor. Log lines name the work as what.
+// the function of one interceptor. what is the name of the work in log lines.
 func New[T, I, R any](what string, log *slog.Logger, interceptors []T, of func(T) Func[I, R]) *Chain[I, R] {
 	c := &Chain[I, R]{what: what, log: log}
 	for _, i := range interceptors {
@@ -84,7 +84,7 @@ func namesOf[F any](calls []F) (all []string) {
 // nameOf returns the package and name of a function.
 func nameOf(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() }
 
-// from runs the work inside the interceptors from the i-th one on. at is the position of the run.
+// from runs the work inside the i-th interceptor and all later ones. at is the position of the run.
 func (c *Chain[I, R]) from(ctx context.Context, i int, info I, at *atomic.Int64, work func(context.Context) R) R {
 	if i == len(c.calls) {
 		at.Store(inWork)
@@ -134,7 +134,7 @@ type step[R any] struct {
 	stack       []byte // of that panic
 }
 
-// next runs the work once. A concurrent call, which the rules forbid, waits until the work has ended.
+// next runs the work once. A concurrent call, which is not allowed, waits until the work has ended.
 func (s *step[R]) next(ctx context.Context) R {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,7 +40,7 @@ func TestChain_firstInterceptor_isOutermost(t *testing.T) {
 			n := next(context.WithValue(ctx, key{}, path+name))
 			order = append(order, name+" over")
 			if n != 7 {
-				t.Errorf("%s has got %d", name, n)
+				t.Errorf("%s got the result %d", name, n)
 			}
 		}
 	}
@@ -143,7 +143,7 @@ func TestChain_workPanics_panicPropagates(t *testing.T) {
 	}
 }
 
-// If the work ends its goroutine, like t.FailNow does, the interceptors end too.
+// If the work ends its goroutine, like t.FailNow, the interceptors also end.
 func TestChain_workEndsItsGoroutine_isNotRepeated(t *testing.T) {
 	t.Parallel()
 	done, returned := 0, false
@@ -161,7 +161,7 @@ func TestChain_workEndsItsGoroutine_isNotRepeated(t *testing.T) {
 	}()
 	<-over
 	if done != 1 || returned {
-		t.Errorf("done %d times, returned %v", done, returned)
+		t.Errorf("the work ran %d times, Run returned %v", done, returned)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestChain_interceptorRecoversPanic_originalMessageIsKept(t *testing.T) {
 	}
 	defer func() {
 		if said := fmt.Sprint(recover()); !strings.Contains(said, "index out of range of order 7") {
-			t.Errorf("the process dies of %q", said)
+			t.Errorf("the process ends with the panic %q", said)
 		}
 	}()
 	newChain(slog.Default(), recovers).Run(t.Context(), "it", func(context.Context) int {
@@ -221,7 +221,7 @@ func TestChain_interceptorDoesNotReturn_isLoggedBeforeDeadline(t *testing.T) {
 				named := strings.Count(log.String(),
 					"interceptor=github.com/perdure/perdure/internal/intercept_test.TestChain_interceptorDoesNotReturn")
 				if named != 1 && c.named || !c.named && log.Len() > 0 {
-					t.Errorf("the log says %q", log.String())
+					t.Errorf("the log is %q", log.String())
 				}
 			})
 		})

@@ -33,7 +33,7 @@ func TestListeners_oneOfThemPanics_othersAreCalledInOrder(t *testing.T) {
 	}, hears("b"))
 	l.Notify(t.Context(), "it")
 	if !slices.Equal(told, []string{"a it", "b it"}) {
-		t.Errorf("told %q", told)
+		t.Errorf("notified %q", told)
 	}
 	if !strings.Contains(log.String(), logevent.InterceptorPanicked) || !strings.Contains(log.String(), "panic=mine") ||
 		!strings.Contains(log.String(), `around="a test"`) {
@@ -69,7 +69,7 @@ func TestListeners_oneDoesNotReturn_isLoggedBeforeDeadline(t *testing.T) {
 			synctest.Wait() // waits for the log line
 			const line = "interceptor=github.com/perdure/perdure/internal/intercept_test.TestListeners_oneDoesNotReturn"
 			if got := strings.Count(log.String(), line); got != named {
-				t.Errorf("hangs for %v: the log says %q", hangs, log.String())
+				t.Errorf("hangs for %v: the log is %q", hangs, log.String())
 			}
 		})
 	}

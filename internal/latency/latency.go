@@ -1,4 +1,4 @@
-// Package latency has a list of the measured durations of AWS calls, with their sources, and delays the calls of a
+// Package latency contains a list of the measured durations of AWS calls, with their sources. It delays the calls of a
 // simaws.Cloud by these durations in virtual time.
 package latency
 

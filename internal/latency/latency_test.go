@@ -35,7 +35,7 @@ func TestDistribution_matchesItsPercentiles(t *testing.T) {
 		}
 		for z := -4.0; z < 4; z += 0.1 {
 			if d.At(z+0.1) < d.At(z) {
-				t.Errorf("%s: shorter at %v", name, z+0.1)
+				t.Errorf("%s: not monotonic at %v", name, z+0.1)
 			}
 		}
 		if m := d.Mean(); m < d.At(0) || m > d.At(2.3263) {
@@ -44,6 +44,6 @@ func TestDistribution_matchesItsPercentiles(t *testing.T) {
 	}
 	two := latency.Distribution{P50: 5, P99: 20}
 	if got, want := two.Mean(), 5967*time.Microsecond; (got - want).Abs() > want/50 { // the mean is exp(mu + sigma²/2)
-		t.Errorf("the mean of a lognormal one is %v, want %v", got, want)
+		t.Errorf("the mean of a lognormal distribution is %v, want %v", got, want)
 	}
 }

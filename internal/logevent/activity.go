@@ -7,27 +7,26 @@ const (
 	ActivitySkipped = "activity.skipped"
 
 	// ActivityCancelled means that the worker cancelled the context of a running activity. `decidedFor` is the time
-	// since the cancellation was decided, `ranFor` the time that the activity ran.
+	// since the cancellation was decided. `ranFor` is the time that the activity ran.
 	// Action: if `decidedFor` is more than some seconds, the cancel record could not be read or the process had too
 	// little CPU.
 	ActivityCancelled = "activity.cancelled"
 
 	// ActivityCancelledEnded means that the code of a cancelled activity returned in time. `end` is `finished` or
-	// `stopped`, `endedAfter` the time since the activity observed its cancellation.
+	// `stopped`. `endedAfter` is the time since the activity observed its cancellation.
 	ActivityCancelledEnded = "activity.cancelled_ended"
 
 	// ActivityAbandoned means that an activity was still running when its grace period ended, after it was cancelled,
 	// lost its lock or was stopped. Its result is ignored, and its goroutine may still run. With `inline`, the
-	// orchestrator takes no inline activities while three abandoned ones run.
-	// Action: make the code observe `ctx`. `perdure why` shows the activity as LEAKED.
+	// orchestrator starts no inline activities while three abandoned ones run. Action: make the code observe `ctx`.
+	// `perdure why` shows the activity as LEAKED.
 	ActivityAbandoned = "activity.abandoned"
 
-	// ActivityAbandonedReturned means that the code of an abandoned activity returned at last.
+	// ActivityAbandonedReturned means that the code of an abandoned activity returned later.
 	ActivityAbandonedReturned = "activity.abandoned_returned"
 
-	// ActivityCleanupPanicked means that the clean-up code of an activity panicked. The failure may have no effect on
-	// the orchestration.
-	// Action: fix the code. The error has the stack.
+	// ActivityCleanupPanicked means that the cleanup code of an activity panicked. The failure may have no effect on
+	// the orchestration. Action: fix the code. The error has the stack.
 	ActivityCleanupPanicked = "activity.cleanup_panicked"
 
 	// ActivityStopped means that the invocation or the process was about to end. The activity runs again and can
@@ -60,17 +59,17 @@ const (
 	// Action: read the worker's log for the cause: out of memory, os.Exit, a fatal error.
 	ActivityPoisoned = "activity.poisoned"
 
-	// ActivityInterrupted means that an earlier worker died or had to stop while it ran an at-most-once activity. The
-	// attempt fails with `interrupted` and is retried if its policy allows it.
-	// Action: read the worker's log for how it ended. The orchestration decides what follows the failure.
+	// ActivityInterrupted means that an earlier worker crashed or had to stop while it ran an at-most-once activity.
+	// The attempt fails with `interrupted` and is retried if its policy allows it. Action: read the end of the worker's
+	// log. The orchestration decides what follows the failure.
 	ActivityInterrupted = "activity.interrupted"
 
 	// ActivityUnregistered means that the worker of this queue does not have the activity. It is redelivered without
-	// limit, and `perdure status` shows that no worker knows it. The alarm Unregistered counts these lines.
+	// limit, and `perdure status` shows that no worker has it. The alarm Unregistered counts these lines.
 	// Action: deploy the worker, or use the right queue.
 	ActivityUnregistered = "activity.unregistered"
 
-	// ActivityDuplicateReleased means that another delivery of the same attempt is running it, or has just stopped.
+	// ActivityDuplicateReleased means that another delivery runs the same attempt, or has just stopped.
 	ActivityDuplicateReleased = "activity.duplicate_released"
 
 	// ActivityRedeliverySkipped means that a work item was redelivered after its activity had ended or moved to another
@@ -102,18 +101,18 @@ const (
 	// Action: if it is frequent, `LockTimeout` is too short or the process has too little CPU.
 	ActivityLeaseLost = "activity.lease_lost"
 
-	// ActivityClaimFailed means that DynamoDB throttles or is unavailable, for an at-most-once activity or one whose
-	// end is waited for. The work item is redelivered.
+	// ActivityClaimFailed means that DynamoDB throttles or is unavailable, for an at-most-once activity or one with an
+	// awaited end. The work item is redelivered.
 	ActivityClaimFailed = "activity.claim_failed"
 
 	// ActivityClaimRenewalFailed means that DynamoDB throttles or is unavailable, for an at-most-once activity or one
-	// whose end is waited for.
+	// with an awaited end.
 	ActivityClaimRenewalFailed = "activity.claim_renewal_failed"
 
 	// ActivityClaimExpired means that DynamoDB was unavailable for 15 s. The context of the activity ended with
 	// `lock_lost`, and its outcome is not sent. The code has the grace period of 10 s to return, or less with a short
 	// `PERDURE_LOCK_TIMEOUT`. The work item is redelivered and starts when DynamoDB accepts claims.
-	// Action: if the activity is not idempotent, check its effects. Find out why DynamoDB refused.
+	// Action: if the activity is not idempotent, check its effects. Find the cause of the outage.
 	ActivityClaimExpired = "activity.claim_expired"
 
 	// ActivityClaimReleaseFailed means that DynamoDB throttles or is unavailable.
@@ -124,15 +123,15 @@ const (
 	ActivityCancelCheckFailed = "activity.cancel_check_failed"
 
 	// ActivityAttemptReadFailed means that DynamoDB throttles or is unavailable, for an at-most-once activity or one
-	// whose end is waited for. The work item is redelivered.
+	// with an awaited end. The work item is redelivered.
 	ActivityAttemptReadFailed = "activity.attempt_read_failed"
 
 	// ActivityRedeliveryCheckFailed means that a work item was redelivered or is a later attempt, and the history or
 	// the attempt record could not be read.
 	ActivityRedeliveryCheckFailed = "activity.redelivery_check_failed"
 
-	// ActivityRedeliveryUnchecked means that the history of the instance is damaged, so that the worker cannot find out
-	// whether the activity has ended.
+	// ActivityRedeliveryUnchecked means that the history of the instance is damaged, so that the worker cannot
+	// determine whether the activity has ended.
 	// Action: see docs/operate/instances.md#blocked.
 	ActivityRedeliveryUnchecked = "activity.redelivery_unchecked"
 
@@ -154,19 +153,19 @@ const (
 	// runs again in a worker.
 	ActivityResultEncodeFailed = "activity.result_encode_failed"
 
-	// ActivityResultEncodeRetried means that S3 or the keys of the codec are unavailable. If that lasts until the
+	// ActivityResultEncodeRetried means that S3 or the keys of the codec are unavailable. If the outage lasts until the
 	// worker stops, the attempt fails with `interrupted`.
 	ActivityResultEncodeRetried = "activity.result_encode_retried"
 
 	// ActivityOutcomeSendFailed means that DynamoDB or SQS throttles or is unavailable.
 	ActivityOutcomeSendFailed = "activity.outcome_send_failed"
 
-	// ActivityOutcomeNotStored means that DynamoDB throttles or is unavailable, for an activity whose end is waited
-	// for. The work item is redelivered.
+	// ActivityOutcomeNotStored means that DynamoDB throttles or is unavailable, for an activity with an awaited end.
+	// The work item is redelivered.
 	ActivityOutcomeNotStored = "activity.outcome_not_stored"
 
-	// ActivityOutcomeSentUnstored means that DynamoDB throttles or is unavailable. If the worker dies before it deletes
-	// the work item, a failure with `interrupted` follows the outcome and is ignored.
+	// ActivityOutcomeSentUnstored means that DynamoDB throttles or is unavailable. If the worker crashes before it
+	// deletes the work item, a failure with `interrupted` follows the outcome and is ignored.
 	ActivityOutcomeSentUnstored = "activity.outcome_sent_unstored"
 
 	// ActivityRecordReadFailed means that DynamoDB or SQS throttles or is unavailable. The work item is redelivered
@@ -175,11 +174,10 @@ const (
 
 	// ActivityRecordWriteFailed means that DynamoDB throttles or is unavailable. `entry` names the missing entry.
 	// `perdure why` and `perdure status` may show less: how or when the activity observed its cancellation, or whether
-	// a worker knows it. With `invocation_ended`, the attempt does not count as one without progress.
+	// a worker has it. With `invocation_ended`, the attempt does not count as an attempt without progress.
 	ActivityRecordWriteFailed = "activity_record.write_failed"
 
-	// HeartbeatDetailsDropped means that the details cannot be encoded, or are too large. The heartbeat still counts as
-	// a sign of life.
+	// HeartbeatDetailsDropped means that the details cannot be encoded, or are too large. The heartbeat still counts.
 	// Action: read the error and fix the value that the code passes to `Heartbeat`.
 	HeartbeatDetailsDropped = "heartbeat.details_dropped"
 
@@ -207,6 +205,6 @@ const (
 	CrashMarkerWriteFailed = "crash_marker.write_failed"
 
 	// CrashMarkerDeleteFailed means that DynamoDB failed when the marker should be deleted. The marker counts as one of
-	// eleven consecutive deaths that make a record poison.
+	// eleven consecutive crashes that make a record poison.
 	CrashMarkerDeleteFailed = "crash_marker.delete_failed"
 )

@@ -18,7 +18,7 @@ const (
 	RequestFailed = "request.failed"
 
 	// RequestPanicked means that the API has a bug. The caller received 500.
-	// Action: report it, with the line: it has the stack.
+	// Action: report it with the line, which has the stack.
 	RequestPanicked = "request.panicked"
 
 	// ResponseWriteFailed means that the caller disconnected.
@@ -38,9 +38,9 @@ const (
 	// Action: run `perdure status`, which has no time limit.
 	PendingTasksReadFailed = "pending_tasks.read_failed"
 
-	// DeadLetterOperationFailed means that parts of a redrive or drop failed. `error` has the first failures. The
-	// caller received their number, and the others succeeded.
-	// Action: repeat the operation. Drop records that were sent but not deleted.
+	// DeadLetterOperationFailed means that parts of a redrive or drop failed. `error` contains the first failures. The
+	// caller received their number. The other parts succeeded. Action: repeat the operation. Drop records that were
+	// sent but not deleted.
 	DeadLetterOperationFailed = "dead_letter.operation_failed"
 
 	// LeaseRenewalIncomplete means that the renewer or the API could not renew `failed` of `leases`.
@@ -49,6 +49,6 @@ const (
 
 	// LeaseRequestFailed means that the renewer was invoked directly with an invalid body, or while DynamoDB was
 	// unavailable. The caller received the same error.
-	// Action: read the error: it names the field.
+	// Action: read the error, which names the field.
 	LeaseRequestFailed = "lease.request_failed"
 )

@@ -36,7 +36,7 @@ type module struct {
 	constants map[string]string
 }
 
-// skipped are folders without code that runs in a hub. Folders of test kits are skipped too.
+// skipped lists folders without code that runs in a hub, and folders of test kits.
 var skipped = []string{
 	".git", "analysis", "bench", "docs", "examples", "infra", "node_modules", "testdata", "tests", "tools",
 }

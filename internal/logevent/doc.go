@@ -3,6 +3,6 @@
 //
 //	log.InfoContext(ctx, "instance paused", "event", logevent.InstancePaused, "instance", id)
 //
-// A name is <subject>.<past participle or state>. Names are stable, messages are not. docs/reference/log-events.md is
-// generated from this package and from the calls that use it.
+// A name is <subject>.<past participle or state>. Names are stable, but messages may change.
+// docs/reference/log-events.md is generated from this package and from the calls that use it.
 package logevent

@@ -22,7 +22,7 @@ const (
 	// InstancePausedEnded means that a paused instance was terminated.
 	InstancePausedEnded = "instance.paused_ended"
 
-	// InstanceBlockFailed means that DynamoDB or SQS refused a write that would show the instance as blocked. Its
+	// InstanceBlockFailed means that DynamoDB or SQS rejected a write that would show the instance as blocked. Its
 	// messages are redelivered, and the write is retried.
 	InstanceBlockFailed = "instance.block_failed"
 
@@ -34,9 +34,9 @@ const (
 	// Action: read the error.
 	InstanceUnreadable = "instance.unreadable"
 
-	// InstanceStartOverdue means that the client died before it could wake the instance, or the orchestrator is behind.
-	// The sweeper wakes it. `others` is the number of further instances found with it.
-	// Action: if it repeats with many, check the orchestrator's event source mapping: enabled, not throttled.
+	// InstanceStartOverdue means that the client crashed before it could wake the instance, or the orchestrator is
+	// behind. The sweeper wakes the instance. `others` is the number of further instances. Action: if `others` stays
+	// high, check the orchestrator's event source mapping: enabled, not throttled.
 	InstanceStartOverdue = "instance.start_overdue"
 
 	// InstanceBlockedRetried means that the sweeper lets the current build try a blocked instance: when a build
@@ -52,20 +52,19 @@ const (
 	// Action: follow the runbook of the alarm.
 	InstanceAttentionNeeded = "instance.attention_needed"
 
-	// TurnFailed means that the store or a queue returned an error, or the code does not fit the history before its
+	// TurnFailed means that the store or a queue returned an error, or the code does not match the history before its
 	// third delivery. A turn also fails if it sends more outputs, or reads more large payloads, than one invocation
-	// can.
-	// Action: if it lasts, read the error. For large payloads, set a longer `InboxTimeout`.
+	// can. Action: if it lasts, read the error. For large payloads, set a longer `InboxTimeout`.
 	TurnFailed = "turn.failed"
 
-	// TurnIncompatible means that the code of this build does not fit the history, or does not have the orchestration.
-	// An environment of another build may process the messages. At the third delivery the instance is blocked. With
-	// `Canary`, `newlyBlocked` and `newerBuild` roll the deployment back.
+	// TurnIncompatible means that the code of this build does not match the history, or does not have the
+	// orchestration. An environment of another build may process the messages. At the third delivery the instance is
+	// blocked. With `Canary`, `newlyBlocked` and `newerBuild` roll the deployment back.
 	TurnIncompatible = "turn.incompatible"
 
-	// ReplayNondeterministic means that the code did not fit a history, and fitted it a moment later. It depends on
-	// randomness, the clock or the order of a map. This turn is correct.
-	// Action: fix the code. The next replay may block the instance.
+	// ReplayNondeterministic means that the code did not match a history, and matched it a moment later. The code
+	// depends on randomness, the clock or the order of a map. This turn is correct. Action: fix the code. The next
+	// replay may block the instance.
 	ReplayNondeterministic = "replay.nondeterministic"
 
 	// ReplayInputsChanged means that a deployment changed the inputs of activities or sub-orchestrations after they
@@ -73,13 +72,12 @@ const (
 	ReplayInputsChanged = "replay.inputs_changed"
 
 	// OrchestrationForeignGoroutine means that the orchestration ended, or waited, while a goroutine that it had
-	// started with `go` called its context. The call has no effect. The error has the stack.
-	// Action: use `perdure.Go` instead of `go`, and repeat the lost call. `perduretest` fails tests in which it
-	// happens.
+	// started with `go` called its context. The call has no effect. The error has the stack. Action: use `perdure.Go`
+	// instead of `go`, and repeat the lost call. `perduretest` fails tests with such calls.
 	OrchestrationForeignGoroutine = "orchestration.foreign_goroutine"
 
-	// OrchestrationDeferPanicked means that a deferred call of the orchestration panicked when its instance left
-	// memory. The instance is not affected.
+	// OrchestrationDeferPanicked means that a deferred call of the orchestration panicked when its instance was
+	// unloaded. The instance is not affected.
 	// Action: fix the code.
 	OrchestrationDeferPanicked = "orchestration.defer_panicked"
 
@@ -98,22 +96,22 @@ const (
 	// Action: use distinct IDs: `WithInstanceID`.
 	StartRefused = "start.refused"
 
-	// StartNotRecorded means that the instance ID already stores 256 refused starts. This start was refused too, but a
-	// frozen function may still create the instance.
+	// StartNotRecorded means that the instance ID already stores 256 rejected starts. This start was also rejected, but
+	// a frozen function may still create the instance.
 	// Action: if several orchestrations start instances with the same ID, use `WithInstanceID`.
 	StartNotRecorded = "start.not_recorded"
 
-	// SubOrchestrationCancelRequested means that a turn cancels sub-orchestrations. `children` counts them, `first`
+	// SubOrchestrationCancelRequested means that a turn cancels sub-orchestrations. `children` counts them, and `first`
 	// names up to ten.
 	SubOrchestrationCancelRequested = "sub_orchestration.cancel_requested"
 
 	// SubOrchestrationCancelled means that a turn consumed the ends of cancelled sub-orchestrations. `children` counts
-	// them, `first` names up to ten.
+	// them, and `first` names up to ten.
 	SubOrchestrationCancelled = "sub_orchestration.cancelled"
 
 	// SubOrchestrationCancelFailed means that sub-orchestrations cannot be cancelled. `error` is the error of the first
-	// one. It has ended and its outcome is lost, or another start has its ID.
-	// Action: use distinct IDs: `WithInstanceID`.
+	// one. That one has ended and its outcome is lost, or another start has its ID. Action: use distinct IDs:
+	// `WithInstanceID`.
 	SubOrchestrationCancelFailed = "sub_orchestration.cancel_failed"
 
 	// SubOrchestrationCancelRejected means that the sub-orchestration has ended, or was not started by this parent. The
@@ -122,7 +120,7 @@ const (
 	SubOrchestrationCancelRejected = "sub_orchestration.cancel_rejected"
 
 	// SubOrchestrationNeverStarted means that the parent cancelled a sub-orchestration that does not exist. A late
-	// start of it is refused.
+	// start is rejected.
 	SubOrchestrationNeverStarted = "sub_orchestration.never_started"
 
 	// MessageRejected means that the instance does not exist, or has ended (`over`). The sender receives a failure.

@@ -8,10 +8,9 @@ const (
 	// Action: read the error. Usual causes are a missing permission and throttling.
 	SweepFailed = "sweep.failed"
 
-	// SweepProgressed means that a `duty` of the sweeper did something, such as `retention`, which deletes instances
-	// and past executions. With `cutShort` it ran out of time, and the next sweep continues.
-	// Action: if `retention` is cut short for days, more instances end than the renewer deletes: see the operations
-	// guide.
+	// SweepProgressed means that a `duty` of the sweeper, such as `retention`, made progress. `retention` deletes
+	// instances and past executions. With `cutShort`, its time expired, and the next sweep continues. Action: if
+	// `retention` is cut short for days, more instances end than the renewer deletes: see the operations guide.
 	SweepProgressed = "sweep.progressed"
 
 	// SweepPositionUnreadable means that the item `hub`, `watch#<duty>` was written by another release. The duty starts
@@ -20,7 +19,7 @@ const (
 
 	// SweepPositionAhead means that a process with a wrong clock ran the sweeper. Instances that were started since are
 	// read again.
-	// Action: find the process: its retention deletes by the same clock.
+	// Action: find the process, because its retention uses the same clock.
 	SweepPositionAhead = "sweep.position_ahead"
 
 	// BulkJobEnded means that a bulk job ended with the counts in the line.
@@ -33,11 +32,12 @@ const (
 	BulkJobUnreadable = "bulk_job.unreadable"
 
 	// WorkerMissing means that activities wait in a queue whose worker does not report. `ActivitiesWithoutWorker`
-	// counts them, `heardOf` is the time of the last report, `build` its build. It feeds the alarm WorkerMissing.
+	// counts them, `heardOf` is the time of the last report, and `build` is its build. It feeds the alarm
+	// WorkerMissing.
 	// Action: follow the runbook of the alarm.
 	WorkerMissing = "worker.missing"
 
-	// WorkerReportFailed means that DynamoDB refused or was unavailable. The queue may seem to have no worker for some
+	// WorkerReportFailed means that DynamoDB failed or was unavailable. The queue may seem to have no worker for some
 	// minutes.
 	WorkerReportFailed = "worker.report_failed"
 
@@ -46,15 +46,15 @@ const (
 	// Action: see `activity.abandoned`.
 	WorkerActivitiesAbandoned = "worker.activities_abandoned"
 
-	// BuildReportFailed means that DynamoDB refused or was unavailable. Until the next report, orchestrations that are
+	// BuildReportFailed means that DynamoDB failed or was unavailable. Until the next report, orchestrations that are
 	// new in the build cannot start, and blocked instances are not woken for it.
 	BuildReportFailed = "build.report_failed"
 
-	// BuildReportRequestFailed means that SQS refused or was unavailable when an unknown orchestration was started. The
+	// BuildReportRequestFailed means that SQS failed or was unavailable when an unknown orchestration was started. The
 	// next such start requests the report again.
 	BuildReportRequestFailed = "build.report_request_failed"
 
-	// SigningKeyReadFailed means that The function's role may lack `dynamodb:Query` or `dynamodb:PutItem` on the table.
+	// SigningKeyReadFailed means that the function's role may lack `dynamodb:Query` or `dynamodb:PutItem` on the table.
 	// Turns that send work items fail and are repeated.
 	// Action: if it lasts, check the role.
 	SigningKeyReadFailed = "signing_key.read_failed"
@@ -71,7 +71,7 @@ const (
 	RollupUnreadable = "rollup.unreadable"
 
 	// ExecutionMissing means that the chain of past executions is shorter than the instance records. A renewer stopped
-	// for 30 days while it deleted one.
+	// for 30 days during a deletion.
 	ExecutionMissing = "execution.missing"
 
 	// ServingQueue means that a polling process started to receive records of a queue.
@@ -95,7 +95,7 @@ const (
 	SpanExportFailed = "span.export_failed"
 
 	// InterceptorPanicked means that an interceptor around turns, activities or client calls (`perdure.Interceptor`)
-	// panicked. The line has the stack. Nothing of the work is lost.
+	// panicked. The line has the stack. No work is lost.
 	// Action: fix the interceptor.
 	InterceptorPanicked = "interceptor.panicked"
 

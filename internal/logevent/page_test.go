@@ -93,7 +93,7 @@ func TestLogEvents_areNamedDocumentedAndUsed(t *testing.T) {
 				t.Errorf("the comment of %s does not start with \"%[1]s means that\"", e.constant)
 			}
 			if len(used[e.constant]) == 0 {
-				t.Errorf("nothing logs %s", e.constant)
+				t.Errorf("no call logs %s", e.constant)
 			}
 		}
 	}
@@ -142,9 +142,9 @@ func entries(sections []eventSection, used map[string][]call) string {
 	return b.String() + "\n"
 }
 
-// serviceFailed is the cause that the page gives once for all events with names in "_failed".
+// serviceFailed is the cause that the page describes once for all events whose names end in "_failed".
 var serviceFailed = regexp.MustCompile(
-	`^(DynamoDB|SQS|DynamoDB or SQS) (throttles or is|refused or was) unavailable\. ?`,
+	`^(DynamoDB|SQS|DynamoDB or SQS) (throttles or is|failed or was) unavailable\. ?`,
 )
 
 // unimplied returns the meaning of an event without the cause that its name implies.

@@ -2,29 +2,29 @@ package logevent
 
 // Queues and dispatch.
 const (
-	// ReceiveFailed means that A polling process retries with pauses of at most 30 s.
+	// ReceiveFailed means that a polling process retries with pauses of at most 30 s.
 	// Action: read the error: credentials, `sqs:ReceiveMessage`, the queue.
 	ReceiveFailed = "receive.failed"
 
-	// RecordLockLost means that a process was frozen or disconnected for longer than the lock. Another one has the
-	// record, or will receive it.
-	// Action: if it is frequent, `LockTimeout` is too short or the process has too little CPU.
+	// RecordLockLost means that a process was frozen or disconnected for longer than the lock. Another process has the
+	// record, or will receive it. Action: if it is frequent, `LockTimeout` is too short or the process has too little
+	// CPU.
 	RecordLockLost = "record.lock_lost"
 
 	// RecordLockRenewalFailed means that SQS throttles or is unavailable.
 	RecordLockRenewalFailed = "record.lock_renewal_failed"
 
-	// RecordReleaseFailed means that SQS refused to make records visible. They are redelivered when their visibility
+	// RecordReleaseFailed means that SQS did not make records visible. They are redelivered when their visibility
 	// timeout ends.
 	// Action: if it lasts, check `sqs:ChangeMessageVisibility`.
 	RecordReleaseFailed = "record.release_failed"
 
-	// RecordDeleteFailed means that SQS refused or was unavailable. The records are redelivered and recognized as
+	// RecordDeleteFailed means that SQS failed or was unavailable. The records are redelivered and recognized as
 	// finished.
 	// Action: if it lasts, check `sqs:DeleteMessage`.
 	RecordDeleteFailed = "record.delete_failed"
 
-	// RecordEarlyDeleteFailed means that SQS refused or was unavailable. The records are deleted at the end of the
+	// RecordEarlyDeleteFailed means that SQS failed or was unavailable. The records are deleted at the end of the
 	// batch, or redelivered and recognized as finished.
 	// Action: if it lasts, check `sqs:DeleteMessage`.
 	RecordEarlyDeleteFailed = "record.early_delete_failed"
@@ -34,30 +34,30 @@ const (
 	// Action: after the deployment, follow the runbook for dead letters.
 	RecordKindUnknown = "record.kind_unknown"
 
-	// RecordUnreadable means that the record is damaged, or was sent by something else or a later release.
+	// RecordUnreadable means that the record is damaged, or was sent by another program or a later release.
 	// Action: follow the runbook for dead letters.
 	RecordUnreadable = "record.unreadable"
 
-	// RecordDeadLetterFailed means that SQS refused or was unavailable. The record returns to its queue, and the move
-	// is retried.
+	// RecordDeadLetterFailed means that SQS failed or was unavailable. The record returns to its queue, and the move is
+	// retried.
 	// Action: if it lasts, check `sqs:SendMessage` on the dead-letter queue.
 	RecordDeadLetterFailed = "record.dead_letter_failed"
 
-	// DeadLetterRecovered means that The sweeper resent a record that SQS had moved to the dead-letter queue after too
+	// DeadLetterRecovered means that the sweeper resent a record that SQS had moved to the dead-letter queue after too
 	// many deliveries. `became` is the result.
 	// Action: follow the runbook for dead letters.
 	DeadLetterRecovered = "dead_letter.recovered"
 
-	// DeadLetterUnreadable means that The sweeper cannot read a record in the dead-letter queue. Each sweep logs it.
+	// DeadLetterUnreadable means that the sweeper cannot read a record in the dead-letter queue. Each sweep logs it.
 	// Action: follow the runbook for dead letters.
 	DeadLetterUnreadable = "dead_letter.unreadable"
 
 	// DeadLetterDropped means that a client's message was in the dead-letter queue when its instance was purged.
 	// Another instance has the ID now and does not receive the message.
-	// Action: send the message to the new instance, if it was meant for it.
+	// Action: if necessary, send the message to the new instance.
 	DeadLetterDropped = "dead_letter.dropped"
 
-	// WorkItemResendFailed means that a work item that was delivered often gets a new record, and SQS refused it.
+	// WorkItemResendFailed means that a work item that was delivered often gets a new record, and SQS rejected it.
 	WorkItemResendFailed = "work_item.resend_failed"
 
 	// WorkItemDuplicated means that a work item that was delivered often got a new record, and SQS did not delete the
@@ -69,13 +69,13 @@ const (
 	// Scheduler.
 	TimerHandlingFailed = "timer.handling_failed"
 
-	// TimerLeaseFailed means that SQS throttles, or the role may not change visibility. If the renewer dies now, its
+	// TimerLeaseFailed means that SQS throttles, or the role may not change visibility. If the renewer crashes now, its
 	// timers are late by the visibility timeout of the queue, 60 s, instead of 10 s.
 	// Action: run `perdure doctor`.
 	TimerLeaseFailed = "timer.lease_failed"
 
 	// TimerScheduleDeleteFailed means that at least `left` schedules of cancelled timers were not deleted: a turn had
-	// no time, or EventBridge Scheduler refused. They fire without effect and delete themselves.
+	// no time, or EventBridge Scheduler failed. They fire without effect and delete themselves.
 	// Action: if `deleted` is always 0, the role lacks `scheduler:DeleteSchedule`.
 	TimerScheduleDeleteFailed = "timer.schedule_delete_failed"
 

@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// activities stores facts about activities apart from history. It lets one delivery of an activity run at a time.
+// activities stores the records of activities separately from the history. It permits one delivery of an activity to
+// run at a time.
 type activities struct {
 	*base
 
@@ -20,7 +21,8 @@ type activities struct {
 	byID      map[string]*facts // by execution ID
 }
 
-// facts are the records and retries of an execution's activities, by activity ID. They are stored apart from history.
+// facts are the records and retries of an execution's activities, by activity ID. They are stored separately from the
+// history.
 type facts struct {
 	records map[int64]*record
 	retries map[int64]provider.ActivityRetry
@@ -35,7 +37,8 @@ type record struct {
 	outcome   *provider.ActivityOutcome // of the run's attempt
 }
 
-// factsOf returns the facts of an execution. Those of a deleted execution are not stored.
+// factsOf returns the facts of an execution, and creates them if necessary. It does not store the facts of a deleted
+// execution.
 func (st *activities) factsOf(executionID string) *facts {
 	f := st.byID[executionID]
 	if f == nil {
@@ -69,7 +72,7 @@ func (st *activities) PutActivityRecords(
 	})
 }
 
-// put writes the non-zero fields of a record, unless better knowledge is stored.
+// put writes the non-zero fields of a record, unless the stored field takes precedence.
 func (f *facts) put(n *provider.ActivityRecord) {
 	r := provider.ActivityRecord{ActivityID: n.ActivityID}
 	if old := f.records[n.ActivityID]; old != nil {
@@ -105,7 +108,7 @@ func (f *facts) put(n *provider.ActivityRecord) {
 	if n.Pending != nil {
 		r.Pending, r.PendingAttempt = n.Pending, n.PendingAttempt
 	}
-	if encode(r) != encode(before) { // an empty record leaves nothing
+	if encode(r) != encode(before) { // an empty record is not stored
 		f.record(n.ActivityID).ActivityRecord = r
 	}
 }

@@ -83,7 +83,7 @@ func (st *attempts) RetryActivities(
 	})
 }
 
-// judge returns the verdict on a failure, and the attempt that is then the current one.
+// judge returns the verdict on a failure, and the resulting current attempt.
 func (st *attempts) judge(
 	executionID string, o *provider.ActivityOutcome,
 ) (verdict provider.RetryVerdict, next provider.ActivityRetry) {
@@ -103,7 +103,7 @@ func (st *attempts) judge(
 	}
 }
 
-// dueAttempts returns the due attempts to send, and the ones that are pending: one for each entry of q.Due, or nil.
+// dueAttempts returns the due attempts to send, and the pending attempts: one for each entry of q.Due, or nil.
 func (st *attempts) dueAttempts(q *provider.RetryRequest) (sends []attempt, waiting []provider.ActivityRetry) {
 	for i := range q.Due {
 		d := &q.Due[i]
@@ -133,7 +133,7 @@ type attempt struct {
 	segment int64
 }
 
-// sendAttempts sends attempts with a delay, or with a timer if they are further away than the queue can delay.
+// sendAttempts sends attempts with a delay, or with a timer if the delay exceeds the limit of the queue.
 func (st *attempts) sendAttempts(q *provider.RetryRequest, sends []attempt) (refused []provider.OutputFailure) {
 	for _, a := range sends {
 		w, err := st.histories.workItem(q.InstanceID, q.Head.ExecutionID, a.segment, a.ActivityID)

@@ -23,7 +23,7 @@ func markKey(a *provider.Attempt) string {
 	return fmt.Sprintf("%s %d %s", a.ExecutionID, a.ActivityID, a.Record.ID)
 }
 
-// PutCrashMarker implements provider.CrashMarkers. An older delivery than the last marked one does not count.
+// PutCrashMarker implements provider.CrashMarkers. It ignores a delivery that is older than the last marked delivery.
 func (st *crashMarkers) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
 	return callFor(ctx, st.base, func() (int, error) {
 		m := st.marks[markKey(&a)]
@@ -36,13 +36,13 @@ func (st *crashMarkers) PutCrashMarker(ctx context.Context, a provider.Attempt) 
 			m.delivery = a.Record.ReceiveCount
 			m.begun++
 		case a.Batched && a.Record.ReceiveCount != m.delivery:
-			return m.begun, nil // none of the counted deliveries is this one
+			return m.begun, nil // the count does not include this delivery
 		}
 		return max(0, m.begun-1), nil
 	})
 }
 
-// DeleteCrashMarker implements provider.CrashMarkers. The marker of a later delivery stays.
+// DeleteCrashMarker implements provider.CrashMarkers. It does not delete the marker of a later delivery.
 func (st *crashMarkers) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
 	return st.call(ctx, func() error {
 		m := st.marks[markKey(&a)]

@@ -22,7 +22,7 @@ type deletions struct {
 	outbox     *outbox
 }
 
-// DeleteInstance implements provider.Instances. It deletes immediately: no instance has the status Deleting.
+// DeleteInstance implements provider.Instances. It deletes immediately, so no instance has the status Deleting.
 func (st *deletions) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
 	return st.call(ctx, func() error {
 		in, err := st.instances.find(instanceID)
@@ -65,13 +65,13 @@ func (st *deletions) endForDeletion(ctx context.Context, in *instance) {
 		events[0].TraceParent = x.segments[0].Events[0].TraceParent
 		x.add(provider.Segment{Sequence: last.Sequence + 1, Watermark: last.Watermark, Events: events}, nil)
 	}
-	st.sendLast(in, x, 2) // the turn before may have died before it sent its outputs
+	st.sendLast(in, x, 2) // the previous turn may have died before it sent its outputs
 	if previous := st.histories.byID[x.previous]; previous != nil && len(x.segments) <= 2 {
 		st.sendLast(in, previous, 1)
 	}
 }
 
-// sendLast sends the outputs of the last n segments of an execution that has ended again.
+// sendLast resends the outputs of the last n segments of an execution that has ended.
 func (st *deletions) sendLast(in *instance, x *execution, n int) {
 	origin := outputs.Origin{
 		InstanceID: in.InstanceID, ExecutionID: x.ExecutionID, StartID: in.StartID, Parent: in.Parent, Ended: true,

@@ -1,5 +1,6 @@
-// Package memhub is a minimal provider: Hub is a hub in memory that passes the mandatory part of the conformance
-// suite. Authors of other providers can read it first. Hub embeds a store for each part of the contract:
+// Package memhub implements a minimal provider. Hub is a hub in memory that passes the mandatory part of the
+// conformance suite. It is a starting point for authors of other providers. Hub embeds a store for each part of the
+// contract:
 //
 //   - queue, queues.go, inbox.go, timers.go, workqueues.go: records and their content
 //   - histories.go, instances.go, lists.go: reads

@@ -112,7 +112,7 @@ func newEngine(t *testing.T, hub *memhub.Hub, p provider.Provider) *engine {
 	return e
 }
 
-// step passes the visible records of each queue to their handlers, and deletes those that did not fail.
+// step passes the visible records of each queue to their handlers, and deletes the records that did not fail.
 func (e *engine) step(ctx context.Context) {
 	for queue, handle := range map[string]func(context.Context, []provider.Record) []string{
 		provider.QueueInbox: e.orchestrator.HandleRecords, provider.QueueTimers: e.renewer.HandleRecords,

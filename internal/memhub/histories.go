@@ -68,7 +68,7 @@ func (x *execution) state(keep history.Tracking) *history.State {
 	return (&provider.Orchestration{Segments: x.segments}).State(keep)
 }
 
-// copyEvents returns a copy that shares only documents, which are never changed.
+// copyEvents returns a copy of events that shares only their documents, which never change.
 func copyEvents(events []history.Event) []history.Event {
 	all := slices.Clone(events)
 	for i := range all {
@@ -78,7 +78,7 @@ func copyEvents(events []history.Event) []history.Event {
 	return all
 }
 
-// orchestration returns the history as turns read it.
+// orchestration returns the history in the form in which turns read it.
 func (x *execution) orchestration(c provider.Consistency) *provider.Orchestration {
 	o := &provider.Orchestration{
 		InstanceID: x.instanceID, Previous: x.previous, Verified: c == provider.Strong,
@@ -203,7 +203,8 @@ func (st *histories) PollCancels(ctx context.Context, executionID string, from i
 	return st.ReadCancels(ctx, executionID, from)
 }
 
-// cancelsSince returns the decisions of segments from one on, and the open ones of earlier segments.
+// cancelsSince returns the decisions of the given segment and all later ones, and the open decisions of earlier
+// segments.
 func (st *histories) cancelsSince(executionID string, from int64) (cancels provider.Cancels, next int64) {
 	next = max(from, 0)
 	x := st.byID[executionID]

@@ -52,8 +52,8 @@ func (st *inbox) send(ms ...provider.Message) {
 	}
 }
 
-// isRepeatable reports whether an equal message is a repetition. A wake, a termination and a client's cancel belong to
-// their moment.
+// isRepeatable reports whether an equal message is a repetition. It returns false for a wake, a termination and a
+// client's cancel, because their effect depends on the time.
 func isRepeatable(m *provider.Message) bool {
 	switch m.Kind {
 	case provider.MessageWake, provider.MessageTerminate, provider.MessageCancelActivity:

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// instances stores the instances, and the facts that outlive them, by instance ID.
+// instances stores the instances, and the data that outlives them, by instance ID.
 type instances struct {
 	*base
 
@@ -21,12 +21,12 @@ type instances struct {
 	byID      map[string]*identity
 }
 
-// identity is everything that the hub knows about an instance ID. Most of it outlives the instance.
+// identity contains all data of an instance ID. Most of the data outlives the instance.
 type identity struct {
 	instance *instance // nil if the ID is free
 	// spent are the StartIDs of deleted instances. rejected are StartIDs that must never create an instance (R10).
 	spent, rejected map[string]bool
-	// purgedAt and watermark are those of the last deleted instance (R3).
+	// purgedAt and watermark belong to the last deleted instance (R3).
 	purgedAt  time.Time
 	watermark provider.Position
 	// events are the rejected events of other instances (R24). senders are their executions, the latest last.
@@ -41,7 +41,7 @@ type instance struct {
 	executions []*execution
 	// written is the sequence of the last segment from which the status was written (R9).
 	written int64
-	// wakeAt is the time at which the sweeper finds a pending instance again.
+	// wakeAt is the time at which the sweeper next finds a pending instance.
 	wakeAt time.Time
 }
 

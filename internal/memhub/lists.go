@@ -86,7 +86,7 @@ func newestFirst(q *provider.ListQuery) func(a, b provider.Instance) int {
 	}
 }
 
-// selected returns the instances that a query selects, as lists contain them.
+// selected returns the instances that a query selects, in the form in which lists contain them.
 func (st *instances) selected(q *provider.ListQuery) []provider.Instance {
 	var found []provider.Instance
 	for _, id := range st.byID {

@@ -21,7 +21,7 @@ type outbox struct {
 	activities *activities
 }
 
-// send sends the outputs of a segment, and returns those that can never be sent.
+// send sends the outputs of a segment, and returns the outputs that can never be sent.
 func (st *outbox) send(out outputs.Set) (refused []provider.OutputFailure) {
 	refused = st.workQueues.sendAll(out.WorkItems)
 	for i := range out.Messages {
@@ -69,8 +69,9 @@ func tooLarge(body string) string {
 // clockSkew is the maximum difference between the clocks of two processes.
 const clockSkew = 2 * time.Second
 
-// sendEnds sends the ends of the activities that a turn has cancelled, whose end is awaited, and that wait for their
-// next attempt: no code runs then. A pending attempt gets a timer for the end of its grace period.
+// sendEnds sends the ends of cancelled activities that wait for their next attempt, if the orchestration waits for
+// their ends. No code of such an activity runs. For a pending attempt, it sends a timer for the end of the grace
+// period.
 func (st *outbox) sendEnds(x outputs.Origin, sequence int64, cancelled []history.OpenItem) {
 	var ends []provider.ActivityOutcome
 	for i := range cancelled {

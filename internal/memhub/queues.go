@@ -17,7 +17,7 @@ const (
 	maxDelay = 15 * time.Minute
 )
 
-// decodeRecords decodes records, and returns those for which decode returns an error separately.
+// decodeRecords decodes records. It returns the records for which decode returns an error separately.
 func decodeRecords[T any](
 	records []provider.Record, decode func(provider.Record) (T, error),
 ) (all []T, unreadable []provider.Unreadable) {
@@ -116,8 +116,8 @@ func (st *queues) DeleteRecords(ctx context.Context, name string, records ...pro
 	})
 }
 
-// delayedUntil returns the time at which a delayed record becomes visible: less than a second before the given time, or
-// after the maximum delay.
+// delayedUntil returns the time at which a delayed record becomes visible. It is less than a second before the given
+// time, or the end of the maximum delay.
 func (st *queues) delayedUntil(at time.Time) time.Time {
 	now := st.now()
 	return now.Add(min(max(at.Sub(now), 0), maxDelay).Truncate(time.Second))

@@ -78,8 +78,8 @@ func obsoleteTimers(o *provider.Orchestration, first int) (all []history.OpenIte
 	return all
 }
 
-// sendUnsettled sends the outputs of segments again that history has not settled. It omits old starts and events for
-// other instances, which could happen twice, and most outputs of a copied history (R30).
+// sendUnsettled resends the outputs of segments that history has not settled. It omits old starts and events for other
+// instances, which could take effect twice, and most outputs of a copied history (R30).
 func (st *turns) sendUnsettled(o *provider.Orchestration, first int) (refused []provider.OutputFailure) {
 	settled := o.State(history.TrackOpen | history.TrackSettled).SettledSet()
 	waits := map[int64]bool{}

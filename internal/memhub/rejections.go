@@ -33,7 +33,7 @@ func (st *rejections) RejectStart(ctx context.Context, m *provider.InboxMessage)
 			taken = provider.NewAlreadyExistsError(m.InstanceID, &id.instance.Instance, provider.ErrAlreadyExists)
 		}
 		f := &history.Failure{Type: history.TypeAlreadyExists, NonRetryable: true, Message: taken.Error()}
-		if id.spent[m.StartID] { // it has run, and its outcome may be lost
+		if id.spent[m.StartID] { // the start has run, and its outcome may be lost
 			f = &history.Failure{Type: history.TypeOutcomeLost, NonRetryable: true}
 			f.Message = fmt.Sprintf("instance %q was purged before its outcome arrived", m.InstanceID)
 		}
@@ -123,7 +123,7 @@ func (st *rejections) PutUpdateResults(ctx context.Context, results ...provider.
 
 func updateKey(instanceID, updateID string) string { return instanceID + "\n" + updateID }
 
-// putUpdateResults stores results of the current incarnation that are not known yet.
+// putUpdateResults stores new results of the current incarnation.
 func (st *rejections) putUpdateResults(results []provider.UpdateResult) {
 	for i := range results {
 		r := &results[i]

@@ -90,7 +90,7 @@ func (st *starts) create(in *provider.Instance, first provider.Segment, sentAt t
 		*in = holder
 		return nil, err
 	}
-	if _, err := storedEvents(in.InstanceID, first.Events); err != nil { // tests print the input as it was written
+	if _, err := storedEvents(in.InstanceID, first.Events); err != nil { // tests print the input in its original form
 		return nil, err
 	}
 	in.PurgedAt = id.purgedAt

@@ -17,7 +17,7 @@ type sweeps struct {
 	round     blockedRound
 }
 
-// The intervals at which the sweeper finds a pending instance again.
+// These are the intervals at which the sweeper finds a pending instance again.
 const (
 	firstWake = 2 * time.Minute
 	lastWake  = time.Hour
@@ -49,7 +49,7 @@ type blockedRound struct {
 	build  string
 	number int
 	next   time.Time
-	past   map[string]time.Time // when other builds had reported last
+	past   map[string]time.Time // times of the last reports of other builds
 }
 
 // The intervals of searches for blocked instances.

@@ -67,8 +67,8 @@ func (st *turns) commit(t *provider.Turn) ([]provider.OutputFailure, error) {
 	return refused, nil
 }
 
-// storedEvents returns the events of a segment as a store returns them. It returns ErrTooLarge if they do not fit one
-// commit together with its other parts.
+// storedEvents returns the events of a segment in the form in which a store returns them. It returns ErrTooLarge if a
+// commit cannot contain them together with its other parts.
 func storedEvents(instanceID string, events []history.Event, others ...string) ([]history.Event, error) {
 	doc, err := history.Encode(events)
 	if err != nil {
@@ -87,12 +87,12 @@ func compressedSize(doc string) int {
 	}
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, _ = w.Write([]byte(doc)) // a buffer accepts everything
+	_, _ = w.Write([]byte(doc)) // writes to a buffer never fail
 	_ = w.Close()
 	return b.Len()
 }
 
-// writeStatus writes the status of an instance after a segment, unless a later one was written (R9).
+// writeStatus writes the status of an instance after a segment, unless a later status was written (R9).
 func (st *turns) writeStatus(x *execution, sequence int64, s *history.Summary) {
 	in, err := st.instances.find(x.instanceID)
 	if err != nil || in.current() != x || sequence <= in.written {
@@ -102,7 +102,7 @@ func (st *turns) writeStatus(x *execution, sequence int64, s *history.Summary) {
 	in.show(s, st.time())
 }
 
-// show copies the displayed state from a summary.
+// show copies the displayed state of a summary to the instance.
 func (in *instance) show(s *history.Summary, now time.Time) {
 	in.Status, in.Paused = s.Status(), s.Paused
 	if in.Status != provider.StatusPending {

@@ -76,7 +76,7 @@ func recordsOf(done []provider.CompletedWorkItem) (all []provider.Record) {
 	return all
 }
 
-// bundle returns messages with the outcomes of each execution: one for each kind, as far as they fit.
+// bundle returns messages with the outcomes of each execution: one for each kind, or several if they do not fit.
 func bundle(done []provider.CompletedWorkItem) (ms []provider.Message) {
 	const most = maxBody / 2
 	last, size := map[string]int{}, map[string]int{}
@@ -126,7 +126,7 @@ func (st *workQueues) PutWorkItems(ctx context.Context, items ...provider.WorkIt
 	})
 }
 
-// sendAll sends work items, and returns those that can never be sent.
+// sendAll sends work items, and returns the work items that can never be sent.
 func (st *workQueues) sendAll(items []provider.WorkItem) (refused []provider.OutputFailure) {
 	for i := range items {
 		w := &items[i]

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// Bucket returns b with its calls counted. The provider calls S3 without an SDK client.
+// Bucket returns a BucketAPI that counts the calls of b. The provider calls S3 without an SDK client.
 func (m *Meter) Bucket(b dynamo.BucketAPI) dynamo.BucketAPI { return &bucket{m, b} }
 
 type bucket struct {

@@ -4,7 +4,7 @@
 // Add a Meter to the configuration of SDK clients. It observes each request that they send, including retries. DynamoDB
 // reports the consumed capacity, which the meter requests with ReturnConsumedCapacity. The meter calculates the
 // capacity of writes whose condition failed, because AWS bills them without reporting it. A Meter is for measurements:
-// it keeps an entry for each kind of call and each instance.
+// it stores an entry for each kind of call and each instance.
 package meter
 
 import (
@@ -147,8 +147,8 @@ func (m *Meter) Reset() {
 	m.counts = Counts{}
 }
 
-// Observe counts a call by its SDK input and output. Use it for calls that no SDK client makes. sent and received are
-// the sizes of the request and response bodies in bytes, or 0 if unknown.
+// Observe counts a call by its SDK input and output. Use it for calls that are not made by an SDK client. sent and
+// received are the sizes of the request and response bodies in bytes, or 0 if unknown.
 func (m *Meter) Observe(input, output any, err error, sent, received int64) {
 	o := observe(input, output, err)
 	o.count.Calls, o.count.Bytes = 1, float64(sent+received)

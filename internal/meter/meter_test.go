@@ -72,7 +72,7 @@ func TestMeter_tableCalls_useReportedCapacity(t *testing.T) {
 		t.Errorf("the get: %+v", got)
 	}
 	if got := c[meter.Kind{Call: "DynamoDB.Query", Instance: "order-1"}]; got.Usage[pricing.ReadUnits] != 1 {
-		t.Errorf("the query of an execution whose instance was seen: %+v", got)
+		t.Errorf("the query of an execution of a known instance: %+v", got)
 	}
 	if used := cloud.Capacity(); c.Usage()[pricing.WriteUnits] != used.Write ||
 		c.Usage()[pricing.ReadUnits] != used.Read {
@@ -176,9 +176,9 @@ func TestMeter_queueCalls_areBilledBySizeAndSharedByMessages(t *testing.T) {
 		t.Errorf("the work item: %+v", got)
 	}
 	if got := c.ByCall().Usage(); got[pricing.FIFORequests] != 2 || got[pricing.StandardRequests] != 1 {
-		t.Errorf("in all %v", got)
+		t.Errorf("total usage %v", got)
 	}
-	// The meter knows the executions from their messages.
+	// The meter reads the execution IDs from the messages.
 	query := &dynamodb.QueryInput{
 		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"),
 		ExpressionAttributeValues: item{
@@ -189,11 +189,11 @@ func TestMeter_queueCalls_areBilledBySizeAndSharedByMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := m.Counts().Of("b"); got[meter.Kind{Call: "DynamoDB.Query", Instance: "b"}].Calls != 1 {
-		t.Errorf("of b: %v", got)
+		t.Errorf("usage of b: %v", got)
 	}
 	m.Reset()
 	if got := m.Counts(); len(got) != 0 {
-		t.Errorf("after a reset: %v", got)
+		t.Errorf("usage after a reset: %v", got)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestMeter_unknownCall_isUnpriced(t *testing.T) {
 		t.Errorf("the scan: %+v", got)
 	}
 	if got := c.Unpriced(); !slices.Equal(got, []string{"DynamoDB.Scan", "SQS.SendMessage"}) {
-		t.Errorf("without a price are %v", got)
+		t.Errorf("calls without a price: %v", got)
 	}
 }
 

@@ -31,7 +31,7 @@ func observe(input, output any, err error) observation {
 	return observation{kind: Kind{Call: nameOf(input)}, count: Count{Unpriced: 1}}
 }
 
-// services has the names of services by their packages in the SDK.
+// services maps the SDK packages of services to the names of the services.
 var services = map[string]string{
 	"dynamodb": "DynamoDB", "sqs": "SQS", "scheduler": "Scheduler", "lambda": "Lambda", "s3": "S3", "ssm": "SSM",
 }
@@ -47,7 +47,7 @@ func nameOf(input any) string {
 }
 
 // observeOther observes calls to Scheduler, which are free, and queries, which are Lambda invocations. The messages of
-// schedules and the queries have their owners.
+// schedules and the queries name their owners.
 func observeOther(input, _ any, _ error) (observation, bool) {
 	o := observation{kind: Kind{Call: nameOf(input)}}
 	switch in := input.(type) {
@@ -55,7 +55,7 @@ func observeOther(input, _ any, _ error) (observation, bool) {
 		o.owners = targetOwner(in.Target)
 	case *scheduler.UpdateScheduleInput:
 		o.owners = targetOwner(in.Target)
-	case *scheduler.DeleteScheduleInput: // its name is a digest
+	case *scheduler.DeleteScheduleInput: // the name of a schedule is a digest
 	case *lambda.InvokeInput:
 		query := string(in.Payload)
 		o.count.Usage, o.owners = pricing.Usage{pricing.Invocations: 1}, []owner{{message: &query}}

@@ -118,7 +118,7 @@ func writeUnits(bytes int) float64 {
 	return float64(max(1, (bytes+writeUnitBytes-1)/writeUnitBytes))
 }
 
-// itemBytes returns the size of an item, names and values, as DynamoDB counts it.
+// itemBytes returns the size of an item in bytes, including its names, by the rules of DynamoDB.
 func itemBytes(it map[string]types.AttributeValue) (n int) {
 	for name, v := range it {
 		n += len(name) + valueBytes(v)

@@ -47,7 +47,7 @@ func MustKey(option, key string, least int) {
 	panic(fmt.Sprintf("perdure: %s: key %.64q has %d bytes; use %s bytes of UTF-8", option, key, len(key), size))
 }
 
-// Check returns an error if a name, which what describes, is not 1 to 256 bytes of UTF-8.
+// Check returns an error if name is not 1 to 256 bytes of UTF-8. what describes the name in the error.
 func Check(what, name string) error {
 	if name == "" || len(name) > maxBytes || !utf8.ValidString(name) {
 		return fmt.Errorf("invalid %s %q; use 1 to %d bytes of UTF-8", what, failures.Truncate(name), maxBytes)
@@ -67,8 +67,8 @@ func CheckHandler(call, name string, hasHandler bool) error {
 	return nil
 }
 
-// CheckText returns an error if a text, which what describes, is not 1 to 256 bytes of UTF-8 without control
-// characters. These are the rules for the texts of clients.
+// CheckText returns an error if a text is not 1 to 256 bytes of UTF-8 without control characters, like the texts of
+// clients. what describes the text in the error.
 func CheckText(what, s string) error {
 	if s == "" || len(s) > maxBytes || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
 		return fmt.Errorf("%s has %d bytes; use 1 to %d bytes of UTF-8 without control characters",

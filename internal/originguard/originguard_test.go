@@ -71,7 +71,7 @@ func TestParseHosts_acceptsEveryPortOfAHostWithoutPort(t *testing.T) {
 		t.Errorf("*: %v, %v", all, err)
 	}
 	if none, err := ParseHosts(" , "); err != nil || !none.Empty() || none.Accept("") {
-		t.Errorf("no host: %v, %v", none, err)
+		t.Errorf("without a host: %v, %v", none, err)
 	}
 	wrong := []string{"https://api.example.com", "a b", "a:b", "a:99999", "[x]", "*.example.com", "a/b", ":80"}
 	for _, wrong := range wrong {

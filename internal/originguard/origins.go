@@ -46,11 +46,11 @@ func reject(w http.ResponseWriter, status int, code, detail string) {
 	p := problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code}
 	body, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // of strings and numbers
+		panic(err) // cannot happen: the fields are strings and numbers
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone does not read it
+	_, _ = w.Write(body) // the client may have disconnected
 }

@@ -68,7 +68,7 @@ func TestMarshal_otherValues_areAsInEncodingJSON(t *testing.T) {
 		}
 	}
 	if _, err := payloadjson.Marshal(func() {}); err == nil {
-		t.Error("a function is encoded")
+		t.Error("a function was encoded")
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// errPanicked is the error of a codec that panicked. It is permanent for this build, and does not affect other
+// errPanicked is the error of a codec that panicked. The error is permanent for this build, and does not affect other
 // payloads.
 var errPanicked = errors.New("codec panicked")
 

@@ -27,8 +27,8 @@ type Encoding struct {
 	cache  *cache
 }
 
-// StoreOf returns the payload store of a provider or of a client's backend, also of a wrapped one, or nil if there is
-// none.
+// StoreOf returns the payload store of a provider or of a client's backend, which may be wrapped. It returns nil if
+// there is none.
 func StoreOf[V any](hub V) provider.PayloadStore {
 	if p, ok := unwrap.As[provider.PayloadStoreProvider](hub); ok {
 		return p.Payloads()
@@ -89,8 +89,8 @@ func (e *Encoding) Encode(
 	return e.encodeTo(ctx, info, key, doc)
 }
 
-// EncodePayload is like Encode for a payload. It leaves a payload unchanged that is already encoded or refers to a
-// place in the history.
+// EncodePayload is like Encode for a payload. It does not change a payload that is already encoded or refers to an
+// event of the history.
 func (e *Encoding) EncodePayload(
 	ctx context.Context, info perdure.PayloadInfo, p history.Payload,
 ) (history.Payload, error) {
@@ -105,7 +105,7 @@ func (e *Encoding) EncodePayload(
 }
 
 // EncodeMessage is like EncodePayload for a payload of a message whose receiver has no known execution. kind and id
-// identify the message: the message has the same id if it is sent again.
+// identify the message. The id stays the same if the message is resent.
 func (e *Encoding) EncodeMessage(
 	ctx context.Context, info perdure.PayloadInfo, kind provider.MessageKind, id string, p history.Payload,
 ) (history.Payload, error) {

@@ -43,7 +43,7 @@ func (e *Encoding) EncodeEvents(
 }
 
 // EncodeFailure encodes the details of a failure and its causes in place. If the codec cannot encode details
-// (IsPermanent), they are omitted, and the failure says so. Any other error is returned.
+// (IsPermanent), EncodeFailure replaces them by the reason. It returns any other error.
 func (e *Encoding) EncodeFailure(ctx context.Context, info perdure.PayloadInfo, f *history.Failure) error {
 	if e == nil {
 		return nil
@@ -90,8 +90,8 @@ func (e *Encoding) EncodeReceived(ctx context.Context, received []MessagePayload
 	return c.wait()
 }
 
-// AdoptAll calls Adopt for all payloads concurrently, and replaces them in place. Payloads that are gone remain
-// unchanged.
+// AdoptAll calls Adopt for all payloads concurrently, and replaces them in place. It does not change payloads that no
+// longer exist.
 func (e *Encoding) AdoptAll(ctx context.Context, all []MessagePayload) error {
 	var c calls
 	for i := range all {
@@ -107,8 +107,8 @@ func (e *Encoding) AdoptAll(ctx context.Context, all []MessagePayload) error {
 	return c.wait()
 }
 
-// CopyForMessages copies stored payloads that events of an execution send to other instances, also in responses: one
-// copy for each message.
+// CopyForMessages copies stored payloads that events of an execution send to other instances, including responses. Each
+// message gets a copy.
 func (e *Encoding) CopyForMessages(ctx context.Context, x outputs.Origin, events []history.Event) error {
 	if !e.HasStore() {
 		return nil
@@ -124,7 +124,7 @@ func (e *Encoding) CopyForMessages(ctx context.Context, x outputs.Origin, events
 
 func (e *Encoding) copyForMessage(ctx context.Context, x outputs.Origin, from, to string) error {
 	err := e.store.CopyPayload(ctx, from, to)
-	if errors.Is(err, provider.ErrNotFound) { // which callers would take for the instance
+	if errors.Is(err, provider.ErrNotFound) { // callers would interpret it as a missing instance
 		err = perdure.ErrPayloadNotFound
 	}
 	if err != nil {

@@ -6,7 +6,7 @@ import "sync"
 // to 32 MiB.
 const concurrency = 16
 
-// calls makes calls, some of them concurrently. It keeps the first error and starts no more calls after it.
+// calls makes calls, some of them concurrently. It stores the first error, and starts no calls after an error.
 type calls struct {
 	running sync.WaitGroup
 	slots   chan struct{}

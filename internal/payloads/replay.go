@@ -49,8 +49,8 @@ func (r *Replay) Open(of history.EventPayload, next []history.EventPayload) (jso
 	return doc, nil
 }
 
-// explainTimeout adds to an error after a timeout how much the code has read. All payloads of a turn are read in one
-// invocation, so a turn that reads too much fails each time.
+// explainTimeout adds the amount of data that the code has read to a timeout error. All payloads of a turn are read in
+// one invocation, so a turn that reads too much fails each time.
 func (r *Replay) explainTimeout(err error) error {
 	if r.ctx.Err() == nil || r.read.payloads == 0 {
 		return err
@@ -73,8 +73,8 @@ func (r *Replay) infoOf(p *history.EventPayload) perdure.PayloadInfo {
 // prefetchBytes limits the prefetched payloads, which must remain in the cache until they are read.
 const prefetchBytes = cacheBytes / 2
 
-// prefetch reads a stored payload and those that are likely to be read next into the cache, unless the cache has the
-// first one. It ignores errors, because Decode reads a missing payload again.
+// prefetch reads a stored payload and the next payloads into the cache, unless the cache has the first one. It ignores
+// errors, because Decode reads a missing payload again.
 func (e *Encoding) prefetch(ctx context.Context, of *history.EventPayload, next []history.EventPayload) {
 	if s, ok := of.Payload.Encoded(); !ok || !e.HasStore() || e.cache.has(s.SHA256) {
 		return

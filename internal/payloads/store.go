@@ -43,7 +43,7 @@ func (e *Encoding) put(
 }
 
 // Adopt copies a payload that the payload store holds for a message, or for another execution, so that the execution
-// has its own copy. If the stored payload is gone, Adopt returns p unchanged, and Decode reports the error.
+// has its own copy. If the stored payload does not exist, Adopt returns p unchanged, and Decode reports the error.
 func (e *Encoding) Adopt(
 	ctx context.Context, info perdure.PayloadInfo, p history.Payload,
 ) (history.Payload, error) {
@@ -81,8 +81,8 @@ func (e *Encoding) Delete(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// ReadStored returns the data of a payload as the payload store holds it: encoded, if a codec encoded it. ReadStored
-// checks the data. The error is a *perdure.PayloadError.
+// ReadStored returns and checks the data of a payload in the payload store. The data is encoded if a codec encoded it.
+// The error is a *perdure.PayloadError.
 func (e *Encoding) ReadStored(ctx context.Context, info perdure.PayloadInfo, p history.Payload) ([]byte, error) {
 	s, _ := p.Encoded()
 	err := errUnknownEncoding
@@ -107,7 +107,7 @@ func (e *Encoding) read(ctx context.Context, s *history.EncodedPayload) (data []
 			return data, nil
 		}
 		data, err = e.store.GetPayload(ctx, s.Key)
-		if errors.Is(err, provider.ErrNotFound) { // which callers would take for the instance
+		if errors.Is(err, provider.ErrNotFound) { // callers would interpret it as a missing instance
 			return nil, perdure.ErrPayloadNotFound
 		}
 		if err != nil {

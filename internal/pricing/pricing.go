@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Item is something that AWS bills, by its name in the price list.
+// Item is the name of a billed item in the price list.
 type Item string
 
 // The items of the price list.
@@ -52,7 +52,7 @@ type List struct {
 //go:embed us-east-1.json
 var usEast1 []byte
 
-// current is read when it is wanted: most functions that have a client never want it.
+// current parses the price list at the first use, because most programs with a client never use it.
 var current = sync.OnceValue(func() *List {
 	l := read(usEast1)
 	return &l
@@ -100,7 +100,7 @@ func (u Usage) Items() []Item { return slices.Sorted(maps.Keys(u)) }
 
 // Dollars returns the price of a usage by the list l.
 func (u Usage) Dollars(l *List) (sum float64) {
-	for _, i := range u.Items() { // in order, so that the sum of the same is the same
+	for _, i := range u.Items() { // in sorted order, so that equal usage has an equal sum
 		sum += l.Of(i, u[i])
 	}
 	return sum

@@ -11,7 +11,7 @@ func TestCurrent_hasAllItemsDateAndSources(t *testing.T) {
 	t.Parallel()
 	l := pricing.Current()
 	if _, err := time.Parse(time.DateOnly, l.AsOf); err != nil || l.Region != "us-east-1" {
-		t.Errorf("of %q, as of %q: %v", l.Region, l.AsOf, err)
+		t.Errorf("list of region %q, as of %q: %v", l.Region, l.AsOf, err)
 	}
 	all := []pricing.Item{
 		pricing.WriteUnits, pricing.ReadUnits, pricing.StandardRequests, pricing.FIFORequests, pricing.Invocations,
@@ -20,7 +20,7 @@ func TestCurrent_hasAllItemsDateAndSources(t *testing.T) {
 		pricing.StoredGigabytes, pricing.BackupGigabytes, pricing.ObjectGigabytes, pricing.AlarmMetrics,
 	}
 	if len(all) != len(l.Prices) {
-		t.Errorf("%d items in the list, %d here", len(l.Prices), len(all))
+		t.Errorf("%d items in the list, %d items in the package", len(l.Prices), len(all))
 	}
 	for _, i := range all {
 		if p, ok := l.Prices[i]; !ok || p.Dollars <= 0 || p.Per <= 0 || p.What == "" || p.Source == "" {
@@ -37,6 +37,6 @@ func TestUsageDollars_addsPricesOfKnownItems(t *testing.T) {
 		t.Errorf("%v dollars, want %v", got, want)
 	}
 	if got := (pricing.Usage{"no.such": 7}).Dollars(pricing.Current()); got != 0 || pricing.Current().Known("no.such") {
-		t.Errorf("what is not in the list costs %v", got)
+		t.Errorf("an item without a price costs %v", got)
 	}
 }

@@ -16,14 +16,14 @@ type Request struct {
 	Query *provider.QueryRequest `json:"perdureQuery,omitempty"`
 }
 
-// Response is the response of the function and has one of the fields. A function of a release without queries takes a
-// Request for an event without records, and its response has neither field.
+// Response is the response of the function. It has one of the fields. A function of a release without queries treats a
+// Request as an event without records, and its response has neither field.
 type Response struct {
 	Answer json.RawMessage      `json:"answer,omitempty"`
 	Error  *provider.QueryError `json:"error,omitempty"`
 }
 
-// Codes of errors that are not a *provider.QueryError in the caller. Each stands for a sentinel error.
+// Codes of errors that are not a *provider.QueryError in the caller. Each code represents a sentinel error.
 const (
 	codeNotFound    provider.QueryCode = "not_found"
 	codeCorrupt     provider.QueryCode = "corrupt"
@@ -63,7 +63,7 @@ func (r *Response) Result(q *provider.QueryRequest) (json.RawMessage, error) {
 	case e == nil && r.Answer == nil:
 		return nil, &provider.QueryError{
 			InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryUnsupported,
-			Message: "the orchestrator function is of a release that answers no queries",
+			Message: "the release of the orchestrator function does not support queries",
 		}
 	case e == nil:
 		return r.Answer, nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// functions has the registered names of function values, by their code.
+// functions maps the code of function values to their registered names.
 type functions map[uintptr][]string
 
 // add adds the name of a function value. It ignores closures, which have no identity: all closures of a literal share
@@ -22,7 +22,7 @@ func (fs functions) add(fn any, name string) {
 }
 
 // name returns the registered name of a function value. If there is not exactly one, why is the reason. of is the kind
-// of function, and instead the alternative call, for the reason.
+// of function and instead is the alternative call, both for the reason.
 func (fs functions) name(of, instead string, fn any) (name, why string) {
 	pc := reflect.ValueOf(fn).Pointer()
 	names := fs[pc]
@@ -36,14 +36,14 @@ func refusal(of, instead, function string, names []string) string {
 	hint := fmt.Sprintf("no %s is registered with it", of)
 	switch {
 	case len(names) > 1:
-		hint = fmt.Sprintf("it is registered as %s, which a function value does not tell apart "+
-			"(a method's receivers are not either)", list(names))
+		hint = fmt.Sprintf("it is registered as %s, and a function value does not distinguish these names, "+
+			"or the receivers of a method", list(names))
 	case isClosure(function):
-		hint = "it is a closure, which has no identity, registered or not"
+		hint = "it is a closure, which has no identity even if it is registered"
 	case strings.HasSuffix(function, "-fm"):
-		hint += " (a method taken from an interface is another function than that of the type behind it)"
+		hint += " (a method that is taken from an interface differs from the method of the concrete type)"
 	}
-	return fmt.Sprintf("cannot tell which %s the function %s is: %s; call it %s", of, function, hint, instead)
+	return fmt.Sprintf("cannot determine which %s function %s is: %s; call it %s", of, function, hint, instead)
 }
 
 func list(names []string) string {

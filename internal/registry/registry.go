@@ -28,8 +28,8 @@ type Registry struct {
 // Activity is a registered activity.
 type Activity struct {
 	Name, Queue string
-	// CancelPollInterval is how often the worker checks whether the running activity is cancelled. 0 means the worker's
-	// own interval.
+	// CancelPollInterval is the interval at which the worker checks whether the running activity is cancelled. 0 means
+	// the worker's interval.
 	CancelPollInterval time.Duration
 	// Inline means that calls of the activity run in the orchestrator that schedules them, if possible.
 	Inline bool
@@ -54,8 +54,8 @@ func New() *Registry {
 	}
 }
 
-// AddOrchestration adds an orchestration and fn, the user's function of it. It panics if this name and version are
-// already registered.
+// AddOrchestration adds an orchestration and its user function fn. It panics if this name and version are already
+// registered.
 func (r *Registry) AddOrchestration(o replay.Orchestration, fn any) {
 	versions := r.orchestrations[o.Name]
 	i, found := slices.BinarySearchFunc(versions, o.Version, func(o replay.Orchestration, v string) int {
@@ -68,7 +68,7 @@ func (r *Registry) AddOrchestration(o replay.Orchestration, fn any) {
 	r.orchestrationFunctions.add(fn, o.Name)
 }
 
-// AddActivity adds an activity and fn, the user's function of it. It panics if the name is already registered.
+// AddActivity adds an activity and its user function fn. It panics if the name is already registered.
 func (r *Registry) AddActivity(a Activity, fn any) {
 	if _, found := r.activities[a.Name]; found {
 		panic(fmt.Sprintf("perdure: activity %q registered twice", a.Name))

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// compareVersions compares dotted versions part by part: numbers as numbers, other parts as text. A version is lower
-// than one that it is a prefix of.
+// compareVersions compares dotted versions part by part: numbers as numbers, other parts as text. A version that is a
+// prefix of another version is lower.
 func compareVersions(a, b string) int {
 	for a != b {
 		if a == "" || b == "" {

@@ -27,7 +27,7 @@ func arrived(log []history.Event, ids ...int64) []history.Event {
 	return events
 }
 
-// session runs the turns of an instance and keeps its history.
+// session runs the turns of an instance and stores its history.
 type session struct {
 	tb  testing.TB
 	x   *replay.Instance
@@ -54,11 +54,12 @@ func (s *session) turn(most int, message []history.Event, ids ...int64) {
 	s.x.Arrive(outcomes)
 	s.log = append(s.log, outcomes...)
 	if got := s.x.LastEventID(); got != int64(len(s.log)) {
-		s.tb.Errorf("the last event is #%d, of %d", got, len(s.log))
+		s.tb.Errorf("last event ID %d, the history has %d events", got, len(s.log))
 	}
 }
 
-// replays runs the whole history cold, and also in two parts, split after each event.
+// replays replays the whole history on a new instance. It then replays the history in two parts, with a split after
+// each event.
 func (s *session) replays(o replay.Orchestration) {
 	s.tb.Helper()
 	if _, err := history.Concat(s.log); err != nil {
@@ -69,7 +70,7 @@ func (s *session) replays(o replay.Orchestration) {
 		err := x.Replay(s.log)
 		x.Close()
 		if err != nil {
-			s.tb.Fatalf("replayed whole: %v", err)
+			s.tb.Fatalf("replay of the whole history: %v", err)
 		}
 		x = replay.New(o, options)
 		if err = x.Replay(s.log[:n+1]); err == nil && n+1 < len(s.log) && s.log[n+1].Kind == history.TurnStarted {
@@ -77,8 +78,8 @@ func (s *session) replays(o replay.Orchestration) {
 		}
 		x.Close()
 		// the split is between a turn and its decisions
-		if err != nil && !strings.Contains(err.Error(), "nothing more: it ends here") {
-			s.tb.Fatalf("replayed in cuts behind #%d: %v", n+1, err)
+		if err != nil && !strings.Contains(err.Error(), "no further event") {
+			s.tb.Fatalf("replay split after event #%d: %v", n+1, err)
 		}
 	}
 }
@@ -95,11 +96,11 @@ func TestArrive_outcome_nextTurnStartsWithIt(t *testing.T) {
 	s := newSession(t, o)
 	s.turn(0, nil, 3)
 	if seen != 0 {
-		t.Fatal("the code has seen an outcome before it was history")
+		t.Fatal("the code observed an outcome that is not in the history")
 	}
 	s.turn(0, nil, 6)
 	if seen != 1 {
-		t.Fatalf("the code has seen %d outcomes", seen)
+		t.Fatalf("the code observed %d outcomes, want 1", seen)
 	}
 	s.turn(0, nil, 9)
 	s.turn(0, nil)
@@ -132,13 +133,13 @@ func TestArrive_outcomesOfARace_loserIsNotCancelled(t *testing.T) {
 			t.Errorf("winner %d, loser done %v, cancelled %v", winner, loser.IsDone(), loser.IsCancelled())
 		}
 		if slices.ContainsFunc(s.log, func(e history.Event) bool { return e.Kind == history.ActivityCancelRequested }) {
-			t.Errorf("what has ended is cancelled: %q", kinds(s.log))
+			t.Errorf("an ended activity was cancelled: %q", kinds(s.log))
 		}
 		if most > 0 && s.log[6].ParkedConsumed != 1 {
-			t.Errorf("%s took %d", s.log[6].String(), s.log[6].ParkedConsumed)
+			t.Errorf("%s consumed %d parked inputs, want 1", s.log[6].String(), s.log[6].ParkedConsumed)
 		}
 		if open, _ := s.x.OpenActivity(3); open {
-			t.Error("an activity whose outcome has arrived is open")
+			t.Error("an activity is open after its outcome arrived")
 		}
 		s.turn(0, message(done(8)))
 		s.replays(o)
@@ -197,11 +198,11 @@ func TestArrive_pauseOrOtherBuild_outcomesRemain(t *testing.T) {
 		history.Event{ID: id + 3, Kind: history.ExecutionResumed, Time: epoch, EventID: "p-2"})
 	state := history.NewState(history.TrackOpen, s.log...)
 	if state.InlineOutcomes != 1 || state.Parked != 1 || !state.IsDue() || len(state.CancelOutstanding("")) != 0 {
-		t.Errorf("arrived %d, parked %d, due %v, outstanding %v", state.InlineOutcomes, state.Parked, state.IsDue(),
-			state.CancelOutstanding(""))
+		t.Errorf("%d inline outcomes, %d parked inputs, due %v, outstanding %v",
+			state.InlineOutcomes, state.Parked, state.IsDue(), state.CancelOutstanding(""))
 	}
 	if paused := history.NewState(0, s.log[:id+2]...); paused.IsDue() {
-		t.Error("a turn is due while it is paused")
+		t.Error("a turn of a paused instance is due")
 	}
 	s.x = replay.New(o, options)
 	defer s.x.Close()
@@ -243,13 +244,13 @@ func TestWakes_settledTasks(t *testing.T) {
 	all := two(func(c *replay.Context, ts []*replay.Task) { c.AwaitAll(ts) })
 	some := two(func(c *replay.Context, ts []*replay.Task) { c.AwaitAny(ts) })
 	if all.Wakes(of(3)) || all.Wakes(of(4)) || !all.Wakes(of(3, 4)) {
-		t.Error("together: it wakes before the last, or not at all")
+		t.Error("AwaitAll: not woken exactly by the last task")
 	}
 	if some.Wakes(of()) || !some.Wakes(of(3)) || !some.Wakes(of(4)) {
-		t.Error("a race: it does not wake with the first")
+		t.Error("AwaitAny: not woken by the first task")
 	}
 	all.Arrive(arrived([]history.Event{started, {}, {}, {}}, 3))
 	if _, err := all.Turn(replay.Turn{Now: epoch}); err != nil || all.Wakes(of()) || !all.Wakes(of(4)) {
-		t.Errorf("the first of two is there: the other does not wake it, %v", err)
+		t.Errorf("AwaitAll with one outcome: not woken by the other task, error %v", err)
 	}
 }

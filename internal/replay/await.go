@@ -19,8 +19,8 @@ func (c *Context) Await(t *Task) *Cancellation {
 	return nil
 }
 
-// AwaitAll waits until all tasks are done, one after the other. If the scope is cancelled before that, AwaitAll returns
-// its cancellation. The code has then observed none of the tasks, so that the data of external events is not lost.
+// AwaitAll waits until all tasks are done, one after the other. If the scope is cancelled first, AwaitAll returns its
+// cancellation. The code has then observed none of the tasks, so that the data of external events is not lost.
 func (c *Context) AwaitAll(tasks []*Task) *Cancellation {
 	c.x.scheduler.Enter()
 	c.x.checkOwner(tasks...)
@@ -47,9 +47,10 @@ func (c *Context) AwaitAny(tasks []*Task) int {
 	return i
 }
 
-// AwaitWanted waits until a task is done for which wanted returns true, and returns this task. It returns nil if all
-// tasks are done and none is wanted. If the scope is cancelled, it returns nil and the cancellation. It calls wanted
-// for the tasks that are done now in their order, and for the others in the order in which they settle.
+// AwaitWanted waits for the first task that is done and for which wanted returns true, and returns this task. It
+// returns nil if all tasks are done and wanted returned true for none. If the scope is cancelled, it returns nil and
+// the cancellation. It calls wanted for the tasks that are done now in their order, and for the others in the order in
+// which they settle.
 func (c *Context) AwaitWanted(tasks []*Task, wanted func(*Task) bool) (*Task, *Cancellation) {
 	c.x.scheduler.Enter()
 	c.x.checkOwner(tasks...)

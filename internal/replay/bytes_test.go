@@ -38,13 +38,13 @@ func TestBytes_unreadResults_areCounted(t *testing.T) {
 		})
 	}
 	if held := x.Bytes() - empty; held < n*size/2 {
-		t.Errorf("%d bytes for %d results of %d that wait", held, n, size)
+		t.Errorf("%d bytes for %d unread results of %d bytes each", held, n, size)
 	}
 	turn(t, x, history.Event{
 		Kind: history.ActivityCompleted, SourceEventID: 3 + n, Attempt: 1, Result: history.Payload(result),
 	})
 	if left := x.Bytes() - empty; left > size {
-		t.Errorf("%d bytes when all were taken", left)
+		t.Errorf("%d bytes after all results were read", left)
 	}
 }
 
@@ -70,6 +70,6 @@ func TestBytes_returnedEvent_isCountedOnce(t *testing.T) {
 	turn(t, x, raise("e", "1", string(data)))
 	turn(t, x, done(4))
 	if left := x.Bytes(); left > size {
-		t.Errorf("%d bytes when all were taken", left)
+		t.Errorf("%d bytes after all results were read", left)
 	}
 }

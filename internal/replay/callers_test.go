@@ -41,13 +41,13 @@ func TestContinuation_parkedUpdateWithCaller_passesBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out.Continued == nil {
-		t.Fatalf("it has not continued as new: %v", kinds(out.Events))
+		t.Fatalf("the execution did not continue as new: %v", kinds(out.Events))
 	}
 	wantKinds(t, out.Continued.Inputs, "UpdateAwaited #0", "UpdateAccepted #0 \"add\"")
 }
 
-// The next execution of an instance knows the ID of an update that the previous one has rejected. If the caller repeats
-// its request before the code has set a handler, the turn reports the request, and nothing waits.
+// The next execution of an instance has the ID of an update that the previous execution has rejected. If the caller
+// repeats its request before the code has set a handler, the turn reports the request, and nothing waits.
 func TestUpdateAwaited_endedInThePreviousExecution_isReportedAsRepeated(t *testing.T) {
 	t.Parallel()
 	x := replay.New(body(func(c *replay.Context) { c.Await(c.WaitForExternalEvent("e")) }), replay.Options{})

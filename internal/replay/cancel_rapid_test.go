@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// program is a body made of random instructions. It does the same in each run.
+// program is a body of random instructions. Each run of a program makes the same calls.
 type program []instruction
 
 type instruction struct{ op, scope, task int }
@@ -31,7 +31,7 @@ func drawProgram(t *rapid.T) program {
 type machine struct {
 	root   *replay.Context
 	scopes []*replay.Context
-	ends   []bool // whether the scope can be ended
+	ends   []bool // whether the program can end the scope
 	tasks  []*replay.Task
 }
 
@@ -181,14 +181,14 @@ func wantSettled(t *rapid.T, log []history.Event) {
 			for _, r := range rs {
 				for id := r.First; id <= r.Last; id++ {
 					if was, is := over[id]; !is || was != "" {
-						t.Fatalf("#%d is cancelled, was %q\n%q", id, was, kinds(log))
+						t.Fatalf("#%d is cancelled, but its state was %q\n%q", id, was, kinds(log))
 					}
 					over[id] = "cancelled"
 				}
 			}
 		case history.ActivityCompleted, history.TimerFired, history.SubOrchestrationFailed:
 			if ev.Kind == history.TimerFired && over[ev.SourceEventID] != "" {
-				t.Fatalf("#%d fires, was %q\n%q", ev.SourceEventID, over[ev.SourceEventID], kinds(log))
+				t.Fatalf("#%d fires, but its state was %q\n%q", ev.SourceEventID, over[ev.SourceEventID], kinds(log))
 			}
 			over[ev.SourceEventID] = "done"
 		}
@@ -198,7 +198,7 @@ func wantSettled(t *rapid.T, log []history.Event) {
 	}
 	for id, how := range over {
 		if how == "" {
-			t.Fatalf("#%d is left over\n%q", id, kinds(log))
+			t.Fatalf("#%d has no end\n%q", id, kinds(log))
 		}
 	}
 }

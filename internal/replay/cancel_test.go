@@ -174,7 +174,7 @@ func TestCancel_reloadBetweenTurns_replaysSameDecisions(t *testing.T) {
 		}
 		x := reload(t, code, log[:n])
 		if err := x.Replay(log[n:]); err != nil || !x.Ended() {
-			t.Errorf("parted before #%d: ended %v, %v", log[n].ID, x.Ended(), err)
+			t.Errorf("replay split before event #%d: ended %v, error %v", log[n].ID, x.Ended(), err)
 		}
 	}
 }
@@ -299,7 +299,7 @@ func TestReplay_otherLoserCancelled_isNondeterminism(t *testing.T) {
 			wantDivergence(t, code(tt.then), log, 9, expected, tt.got)
 		})
 	}
-	t.Run("cancelled where it was not", func(t *testing.T) {
+	t.Run("cancel is not in the history", func(t *testing.T) {
 		t.Parallel()
 		before := record(t, code(func(*replay.Context, []*replay.Task) {}), message(done(3)))
 		wantDivergence(t, was, before, 9, `ExternalEventSubscribed "go"`, expected)
@@ -345,7 +345,7 @@ func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 				log[11].RequestedBy = history.RequestedByClient
 				return log
 			},
-			12, "nothing more before ActivityCancelRequested of #3-#4,#6-#6 (requested)",
+			12, "no further decision before ActivityCancelRequested of #3-#4,#6-#6 (requested)",
 			"ActivityCancelRequested of #3-#4,#6-#6 (requested)",
 		},
 		{
@@ -365,7 +365,7 @@ func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 		},
 		{
 			"history ends", func(log []history.Event) []history.Event { return log[:12] },
-			12, "nothing more: it ends here", "TimerCancelled of #5-#5,#9-#9 (requested)",
+			12, "no further event", "TimerCancelled of #5-#5,#9-#9 (requested)",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -484,7 +484,7 @@ func TestReplay_otherTermination_isNondeterminism(t *testing.T) {
 	})
 	t.Run("without end", func(t *testing.T) {
 		t.Parallel()
-		wantDivergence(t, code, log[:14], 14, "nothing more: it ends here", "OrchestrationTerminated")
+		wantDivergence(t, code, log[:14], 14, "no further event", "OrchestrationTerminated")
 	})
 	t.Run("nothing outstanding", func(t *testing.T) {
 		t.Parallel()
@@ -496,7 +496,7 @@ func TestReplay_otherTermination_isNondeterminism(t *testing.T) {
 		wantDivergence(t, none, spoilt, 5, "ActivityCancelRequested of #3-#4,#6-#6 (orchestration_terminal_terminated)",
 			"OrchestrationTerminated")
 	})
-	t.Run("before this was recorded", func(t *testing.T) {
+	t.Run("history without cancel events", func(t *testing.T) {
 		t.Parallel()
 		old := append(slices.Clone(log[:10]), history.Event{ID: 11, Kind: history.OrchestrationTerminated})
 		if x := reload(t, code, old); !x.Ended() {

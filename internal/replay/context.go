@@ -79,7 +79,7 @@ func inline(doc json.RawMessage) history.Payload {
 	return history.NewInlinePayload(doc)
 }
 
-// CreateTimer creates a timer that is due after d, which must be positive. name is shown to people and may be empty. On
+// CreateTimer creates a timer that is due after d, which must be positive. name is for display and may be empty. On
 // replay, the recorded due time and name apply.
 func (c *Context) CreateTimer(d time.Duration, name string) *Task {
 	c.x.scheduler.Enter()
@@ -112,7 +112,7 @@ func (c *Context) WaitForExternalEvent(name string) *Task {
 }
 
 // RaiseEvent raises an external event in another instance, or in this one. The task settles when the event has arrived
-// there, or fails with the reason why it has not. If the task is cancelled, the event is sent nevertheless.
+// there, or fails with the reason why it has not. A cancellation of the task does not prevent the send.
 func (c *Context) RaiseEvent(instanceID, name string, data json.RawMessage) *Task {
 	c.x.scheduler.Enter()
 	if c.scope.Cancellation() != nil {
@@ -141,7 +141,7 @@ type UpdateCall struct {
 }
 
 // CallUpdate sends an update to another instance, or to this one. The task settles with the response, or fails with the
-// reason why there is none. If the task is cancelled, the update is sent nevertheless.
+// reason why there is none. A cancellation of the task does not prevent the send.
 func (c *Context) CallUpdate(call UpdateCall) *Task {
 	c.x.scheduler.Enter()
 	if c.scope.Cancellation() != nil {

@@ -148,7 +148,7 @@ func TestNondeterminismError_waitingCode_listsAwaitedTasks(t *testing.T) {
 	log := record(t, code(true))
 	log = append(log, history.Event{ID: 5, Kind: history.ActivityScheduled, Name: "x"})
 	wantDivergence(t, code(true), log, 5, `ActivityScheduled "x"`,
-		`nothing more: it waits for a coroutine, ActivityScheduled "a" #3, ExternalEventSubscribed "e" #4`)
+		`nothing and waits for a coroutine, ActivityScheduled "a" #3, ExternalEventSubscribed "e" #4`)
 }
 
 func TestReplay_cancelOfOtherInstance_isNondeterminism(t *testing.T) {
@@ -199,7 +199,7 @@ func TestRetry_historyDiffers_isNondeterminism(t *testing.T) {
 		},
 		{
 			"history ends", func([]history.Event) {}, 8,
-			8, "nothing more: it ends here", `SubOrchestrationScheduled "a" as instance "i~2"`,
+			8, "no further event", `SubOrchestrationScheduled "a" as instance "i~2"`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

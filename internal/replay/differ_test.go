@@ -62,7 +62,7 @@ func TestReplay_sameBuildOtherInput_isNondeterminism(t *testing.T) {
 	}
 	if x, err := replayedBy(t, "b", gives(" 1", "2 ", "\n3"), log); err != nil ||
 		x.Differences() != (replay.Differences{}) {
-		t.Errorf("space is no difference: %v, %+v", err, x.Differences())
+		t.Errorf("inputs that differ only in white space: error %v, differences %+v", err, x.Differences())
 	}
 }
 
@@ -74,7 +74,7 @@ func TestReplay_otherBuildOtherInput_isReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `event #3: history has ActivityScheduled "a" with the input 1, the code asks for ActivityScheduled "a" with the input 7`
+	want := `event #3: history has ActivityScheduled "a" with the input 1, the code requests ActivityScheduled "a" with the input 7`
 	if d := x.Differences(); d.Count != 2 || d.First != want {
 		t.Errorf("%+v", d)
 	}
@@ -113,7 +113,7 @@ func TestReplay_severalBuilds_eachTurnUsesItsBuild(t *testing.T) {
 		t.Errorf("%v, %+v", err, x.Differences())
 	}
 	if x, err = replayedBy(t, "b", chain("1", "2", "3"), log); err != nil || x.Differences().Count != 1 {
-		t.Errorf("back to the old build: %v, %+v", err, x.Differences())
+		t.Errorf("replay by the old build: error %v, differences %+v", err, x.Differences())
 	}
 	_, err = replayedBy(t, "new", chain("7", "0", "9"), log)
 	as[*replay.NondeterminismError](t, err)

@@ -2,15 +2,15 @@
 // by one, and returns the decisions of the orchestration's code.
 //
 // On replay, every decision of the code must match the history. The first decision that does not match invalidates the
-// instance, with a [NondeterminismError] that shows both sides. The engine also decides: it creates a timer and retries
-// a child that failed. Such a decision follows the input that caused it, before the code receives the input, and must
-// match the history too.
+// instance, with a [NondeterminismError] that shows both sides. The engine makes decisions as well: it creates a timer
+// and retries a failed child. The engine records such a decision after the input that caused it, before the code
+// receives the input. The decision must also match the history.
 //
 // A warm instance stays parked between turns and continues without replay, until [Instance.Close] unwinds it.
 //
 // User code may never return. Each turn therefore runs on its own goroutine, and a watchdog abandons a turn that takes
-// too long. To end a failed turn, the engine never resumes its coroutines. It does not panic into user code, because
-// user code may recover.
+// too long. The engine ends a failed turn by not resuming its coroutines. It does not panic in user code, because user
+// code may recover.
 //
 // The packages below this one hold the parts of an execution:
 //
@@ -18,6 +18,6 @@
 //   - journal: the history, with a cursor over the replayed past and a draft of the events of the turn
 //   - tasks: the open tasks, the scopes that cancel them, and the waits of coroutines
 //   - mailbox: external events and the tasks that wait for them
-//   - payloads: data that lies elsewhere in the history or in a payload store
+//   - payloads: data that is stored at another position of the history or in a payload store
 //   - identity, retry, stack: random numbers, retry policies, stacks of user code
 package replay

@@ -89,14 +89,14 @@ func TestFetch_onlyAwaitedDocuments(t *testing.T) {
 		}
 		x.Close()
 		if last != `"1x` || len(s.asked) != 2 || s.asked[0] != "x#01JBEFORE/0/7" || s.asked[1] != "x#01JBEFORE/1/7" {
-			t.Errorf("the last is %s, asked for %q", last, s.asked)
+			t.Errorf("last document %s, requested documents %q", last, s.asked)
 		}
 		s.asked = nil
 	}
 }
 
-// An event that is passed on again keeps its reference. An event that arrived in this execution gets a reference,
-// unless it is small.
+// If an event is carried over again, its reference does not change. An event that arrived in this execution gets a
+// reference, unless it is small.
 func TestContinuation_carriedEvents_areReferences(t *testing.T) {
 	t.Parallel()
 	start, s := carryingStart(2)
@@ -117,7 +117,7 @@ func TestContinuation_carriedEvents_areReferences(t *testing.T) {
 		Now: epoch, Inputs: [][]history.Event{{raisedEvent(9), {Kind: history.ExternalEventRaised, Name: "go"}}},
 	})
 	if err != nil || out.Continued == nil || len(s.asked) > 0 {
-		t.Fatalf("%+v, %v, asked for %q", out, err, s.asked)
+		t.Fatalf("turn %+v, error %v, requested documents %q", out, err, s.asked)
 	}
 	want := []history.Payload{
 		start.CarriedEvents[0].Data, start.CarriedEvents[1].Data,
@@ -128,11 +128,11 @@ func TestContinuation_carriedEvents_areReferences(t *testing.T) {
 	}
 	for i, e := range out.Continued.Events {
 		if i >= len(want) || string(e.Data) != string(want[i]) {
-			t.Errorf("carried %d: %.120s", i, e.Data)
+			t.Errorf("carried event %d has the data %.120s", i, e.Data)
 		}
 	}
 	if len(out.Continued.Events) != len(want) {
-		t.Errorf("%d are carried", len(out.Continued.Events))
+		t.Errorf("%d events are carried", len(out.Continued.Events))
 	}
 }
 
@@ -154,13 +154,13 @@ func TestParkedEvents_largeData_isReferenced(t *testing.T) {
 	for i := range events {
 		if ref, ok := events[i].Data.Reference(); ok {
 			if want := fmt.Sprintf("x#%s/0/2/inputs/%d", options.ExecutionID, refs); ref.Ref != want {
-				t.Errorf("refers to %s, want %s", ref.Ref, want)
+				t.Errorf("reference to %s, want %s", ref.Ref, want)
 			}
 			refs++
 		}
 	}
 	if refs != 2 || last != `"2x` || len(s.asked) > 0 {
-		t.Errorf("%d references, the last is %s, asked for %q", refs, last, s.asked)
+		t.Errorf("%d references, last document %s, requested documents %q", refs, last, s.asked)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestTurn_largeParkedDocuments_takesPartOfThem(t *testing.T) {
 		took = append(took, events[0].ParkedConsumed)
 	}
 	if fmt.Sprint(took) != "[2 2 0]" || last != `"4x` {
-		t.Errorf("turns took %v, the last is %s", took, last)
+		t.Errorf("turns consumed %v parked inputs, last document %s", took, last)
 	}
 }
 
@@ -278,10 +278,10 @@ func TestParkedEvents_manyDocuments_areReferenced(t *testing.T) {
 		}
 	}
 	if n := x.Bytes(); n > 6<<20 {
-		t.Errorf("it keeps %d MiB", n>>20)
+		t.Errorf("the instance uses %d MiB", n>>20)
 	}
 	turn(t, x, history.Event{Kind: history.ExternalEventRaised, Name: "go"})
 	if !x.Ended() || last != `"39x` || len(s.asked) < 20 || len(s.asked) > 30 {
-		t.Errorf("ended %v, the last is %s, %d were fetched", x.Ended(), last, len(s.asked))
+		t.Errorf("ended %v, last document %s, %d documents were fetched", x.Ended(), last, len(s.asked))
 	}
 }

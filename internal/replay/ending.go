@@ -36,7 +36,7 @@ func (x *execution) conclude(e Ending) error {
 	if added {
 		ev.Output = inline(e.Output)
 		ev.Error = e.Error
-		if e.Kind != history.OrchestrationContinuedAsNew { // the next execution takes them over
+		if e.Kind != history.OrchestrationContinuedAsNew { // the next execution receives them
 			ev.Callers = x.unansweredCallers()
 		}
 		if e.Kind == history.OrchestrationCancelled {
@@ -51,7 +51,7 @@ func (x *execution) conclude(e Ending) error {
 	return nil
 }
 
-// cancelAll records, before the end of the execution, what is outstanding: it cancels tasks and aborts update handlers.
+// cancelAll cancels open tasks and aborts update handlers before the end of the execution, and records both.
 func (x *execution) cancelAll(end history.Kind) error {
 	x.mail.EndWaits(end)
 	if err := x.scopes.CancelAll(end); err != nil {

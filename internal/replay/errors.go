@@ -18,8 +18,8 @@ func (e *UnregisteredError) Error() string {
 	return fmt.Sprintf("instance %q: %s", e.InstanceID, e.What)
 }
 
-// BlockedOutsideError is returned if the code of an orchestration did not return within the time limit of a turn. It
-// waits for something other than a future (a mutex, a channel, the network), or it runs endlessly.
+// BlockedOutsideError is returned if the code of an orchestration did not return within the time limit of a turn. The
+// code waits for something other than a future (a mutex, a channel, the network), or it runs endlessly.
 type BlockedOutsideError struct {
 	InstanceID string
 	// Limit is the time limit of the turn.

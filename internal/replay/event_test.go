@@ -61,7 +61,7 @@ func TestTerminate_beforeStart_codeNeverRuns(t *testing.T) {
 	y := replay.New(code, options)
 	t.Cleanup(func() { y.Close() })
 	if err := y.Replay(append([]history.Event{started}, out.Events...)); err != nil || !y.Ended() {
-		t.Errorf("replayed: %v", err)
+		t.Errorf("replay: %v", err)
 	}
 }
 
@@ -88,15 +88,15 @@ func TestBytes_bufferedEvents_areCounted(t *testing.T) {
 	}
 	turn(t, x, raise("e", "1", string(big)))
 	if got := x.Bytes() - before; got < len(big) {
-		t.Errorf("%d bytes more", got)
+		t.Errorf("%d more bytes, want at least the size of the event", got)
 	}
 }
 
-// A termination ends the instance as terminated even if a cancel arrived just before it: in the same batch, before the
-// code started, or before the start time.
+// A termination ends the instance as terminated even if a cancel arrived just before it. Both may arrive in the same
+// batch, before the code started, or before the start time.
 func TestTerminate_withCancelInFirstTurn_isTerminated(t *testing.T) {
 	t.Parallel()
-	for name, startAt := range map[string]time.Time{"at once": {}, "before its time": epoch.Add(time.Hour)} {
+	for name, startAt := range map[string]time.Time{"at once": {}, "before its start time": epoch.Add(time.Hour)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code := body(func(*replay.Context) { t.Error("the code ran") })
@@ -120,7 +120,7 @@ func TestTerminate_withCancelInFirstTurn_isTerminated(t *testing.T) {
 			}
 			wantKinds(t, out.Events, "TurnStarted #2", "CancelRequested #3 (requested)", "OrchestrationTerminated #4")
 			if y := reload(t, code, append([]history.Event{first}, out.Events...)); !y.Ended() {
-				t.Error("replayed, it has not ended")
+				t.Error("the execution has not ended after its replay")
 			}
 		})
 	}

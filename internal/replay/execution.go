@@ -39,7 +39,7 @@ type execution struct {
 	identity identity.Identity
 }
 
-// executionOptions are the Options that an execution uses itself.
+// executionOptions are the parts of Options that an execution uses.
 type executionOptions struct {
 	history.ExecutionRef
 
@@ -139,7 +139,7 @@ func (x *execution) finish() result {
 	if x.life.hasEnded() && !replayed {
 		x.scheduler.Yield()
 	}
-	x.scheduler.Gate().EndTurn() // before Err: a later call of a foreign goroutine finds no running turn
+	x.scheduler.Gate().EndTurn() // before Err, so that a later call of a foreign goroutine finds no running turn
 
 	if replayed && x.life.hasEnded() && !x.scheduler.IsVoid() && !x.journal.Cursor.Done() {
 		x.scheduler.Void(x.journal.Cursor.Divergence(x.idle()))
@@ -166,13 +166,13 @@ func (x *execution) finish() result {
 // idle describes what the code waits for.
 func (x *execution) idle() string {
 	if x.life.hasEnded() {
-		return "nothing more: it has ended"
+		return "nothing and has ended"
 	}
 	awaited := x.scheduler.Awaited()
 	if len(awaited) == 0 {
-		return "nothing more"
+		return "nothing"
 	}
-	return "nothing more: it waits for " + tasks.Describe(awaited)
+	return "nothing and waits for " + tasks.Describe(awaited)
 }
 
 // The approximate memory of an instance and a coroutine, measured with 10,000 suspended instances.

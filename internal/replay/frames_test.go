@@ -47,7 +47,7 @@ func TestStack_showsUserCodeOnly(t *testing.T) {
 		!strings.Contains(got, "(replay/frames_test.go:") {
 		t.Errorf("%s\n%s", got, b.Stack)
 	}
-	if got := stack.Where("its stack was not found: did it change its pprof labels?"); got != "" {
+	if got := stack.Where("stack not found: the code may have changed its pprof labels"); got != "" {
 		t.Error(got)
 	}
 }

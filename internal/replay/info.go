@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/coroutine"
 )
 
-// Info contains what an orchestration's code can read about its execution.
+// Info contains the data that an orchestration's code can read about its execution.
 type Info struct{ x *execution }
 
 // InstanceID returns the ID of the instance. While a restarted instance repeats the history of an earlier instance, it
@@ -29,7 +29,7 @@ func (i Info) IsReplaying() bool {
 	return i.x.journal.Cursor.Replaying() || !i.x.scheduler.Gate().Is(coroutine.Live)
 }
 
-// IsUnwinding reports whether the code is being dropped from memory. Its deferred calls run, and decide nothing.
+// IsUnwinding reports whether the code is being dropped from memory. Its deferred calls run, but make no decisions.
 func (i Info) IsUnwinding() bool {
 	mode := i.x.scheduler.Gate().Mode()
 	return mode != coroutine.Live && mode != coroutine.Replaying && mode != coroutine.Querying

@@ -19,7 +19,7 @@ func (x *execution) find(ev *history.Event) (t *Task, applies bool) {
 	case history.OrchestrationTerminated:
 		return nil, true
 	case history.CancelRequested:
-		return nil, x.scopes.Root().Cancellation() == nil // the first reason stays
+		return nil, x.scopes.Root().Cancellation() == nil // the first reason is kept
 	default:
 		return x.tasks.Find(ev)
 	}

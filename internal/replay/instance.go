@@ -36,12 +36,13 @@ type Ending struct {
 	Error *history.Failure
 }
 
-// Options describe an instance and the functions that it needs from its caller.
+// Options describe an instance and the functions that its caller provides.
 type Options struct {
 	InstanceID, ExecutionID string
 	// Logger receives the log of the orchestration. Nil discards the log.
 	Logger *slog.Logger
-	// Faults observes calls of a foreign goroutine that no turn reports, because none is running. It may be nil.
+	// Faults observes calls of a foreign goroutine that are made between turns, so that no turn reports them. It may be
+	// nil.
 	Faults faults.Observer
 	// TurnLimit is the time that Replay and Turn wait for the code. 0 means 10 seconds.
 	TurnLimit time.Duration
@@ -64,8 +65,8 @@ type Options struct {
 	LargePayloads bool
 }
 
-// defaultTurnLimit is far above what a turn of code that only decides takes, and a third of the inbox function's
-// timeout (R19).
+// defaultTurnLimit is a third of the inbox function's timeout (R19). Code that only makes decisions needs far less
+// time.
 const defaultTurnLimit = 10 * time.Second
 
 // Instance is one execution of an orchestration in memory. Its methods must not be called concurrently, except Close.
@@ -75,11 +76,11 @@ type Instance struct {
 	limit time.Duration
 	timer *time.Timer
 	done  chan result
-	last  result // of the last turn: an abandoned turn may still use the execution
+	last  result // of the last turn, because an abandoned turn may still use the execution
 
 	mu        sync.Mutex
-	running   bool          // a turn's goroutine has the execution
-	abandoned bool          // by the watchdog or by Close: the goroutine that has the execution unwinds it
+	running   bool          // a turn's goroutine owns the execution
+	abandoned bool          // by the watchdog or Close; the goroutine that owns the execution unwinds it
 	gone      chan struct{} // closed when all coroutines have ended
 }
 
@@ -92,16 +93,16 @@ func New(o Orchestration, opts Options) *Instance {
 	return &Instance{x: newExecution(o, &opts), limit: limit, done: make(chan result, 1), gone: make(chan struct{})}
 }
 
-// Replay rebuilds the instance from committed events, starting with event 1. It may be called again with the events
-// that follow. It keeps references to the payloads of events, but not to the events. It returns the errors of Turn. It
+// Replay rebuilds the instance from committed events, starting with event 1. Later calls continue with the events that
+// follow. Replay keeps references to the payloads of events, but not to the events. It returns the errors of Turn. It
 // also returns an error with the event's ID if an event is missing, or if an input or a result is not inline.
 func (i *Instance) Replay(events []history.Event) error {
 	_, err := i.attempt(func() { replayRun{i.x, &i.x.journal.Cursor}.run(events) })
 	return err
 }
 
-// Turn applies inputs, message by message, and returns the events to commit. After each input it runs the code until
-// the code waits. It applies the following inputs, and drops all others:
+// Turn applies inputs, message by message, and returns the events to commit. After each input, it runs the code until
+// the code waits. Turn applies the following inputs, and drops all others:
 //
 //   - an external event or an update whose ID is new to this execution
 //   - a request of another orchestration to wait for an update
@@ -121,8 +122,8 @@ func (i *Instance) Turn(t Turn) (Outcome, error) {
 	return i.attempt(func() { turnRun{i.x, &t}.run() })
 }
 
-// Arrive takes outcomes of inline activities after they were committed behind the events of the last turn. The next
-// turn starts with them.
+// Arrive adds outcomes of inline activities that were committed behind the events of the last turn. The next turn
+// starts with them.
 func (i *Instance) Arrive(outcomes []history.Event) {
 	for n := range outcomes {
 		i.x.tasks.Arrivals.Add(&outcomes[n])
@@ -130,8 +131,8 @@ func (i *Instance) Arrive(outcomes []history.Event) {
 	}
 }
 
-// Wakes reports whether the code would continue if tasks were settled. It continues after one of the tasks that it
-// races, or after the last of the tasks that it awaits together.
+// Wakes reports whether the code would continue if the tasks for which settled returns true were settled. Code
+// continues after one of the tasks that it races, or after the last of the tasks that it awaits together.
 func (i *Instance) Wakes(settled func(id int64) bool) bool {
 	return i.x.scheduler.WouldWake(func(t *Task) bool { return t.IsDone() || settled(t.ID()) })
 }
@@ -152,8 +153,8 @@ func (i *Instance) OpenActivity(id int64) (open, ending bool) {
 	}
 }
 
-// Differences returns the inputs that another build recorded and that this code would not pass. Do not call it while a
-// turn runs.
+// Differences returns the inputs of this code that differ from the inputs recorded by another build. Do not call it
+// while a turn runs.
 func (i *Instance) Differences() Differences { return i.x.journal.Cursor.Differences() }
 
 // Ended reports whether the execution has ended.

@@ -18,7 +18,7 @@ func newLogger(opts *executionOptions, orchestration string, past *journal.Curso
 		"orchestration", orchestration, "instance", opts.InstanceID, "execution", opts.ExecutionID)
 }
 
-// liveHandler passes on records, unless the execution is being replayed or unwound.
+// liveHandler passes records to the next handler, unless the execution is being replayed or unwound.
 type liveHandler struct {
 	slog.Handler
 

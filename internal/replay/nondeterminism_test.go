@@ -19,7 +19,7 @@ func race(c *replay.Context) {
 	c.Await(activity(c, "ship"))
 }
 
-// Its history, when "a" is first:
+// raceHistory returns the history of race if "a" completes first:
 //
 //	1 OrchestrationStarted, 2 TurnStarted, 3 ActivityScheduled a, 4 ActivityScheduled b, 5 TimerCreated,
 //	6 TurnStarted, 7 ActivityCompleted of 3, 8 ActivityCancelRequested of 4, 9 TimerCancelled of 5,
@@ -39,7 +39,7 @@ func TestReplay_sameCodeInParts_matches(t *testing.T) {
 		x := replay.New(body(race), options)
 		t.Cleanup(func() { x.Close() })
 		if err := errors.Join(x.Replay(log[:n]), x.Replay(log[n:])); err != nil || !x.Ended() {
-			t.Errorf("parted before #%d: ended %v, %v", log[n].ID, x.Ended(), err)
+			t.Errorf("replay split before event #%d: ended %v, error %v", log[n].ID, x.Ended(), err)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestReplay_otherDecision_isNondeterminism(t *testing.T) {
 		},
 		{
 			"one activity less", func(c *replay.Context) { c.Await(activity(c, "a")) },
-			4, `ActivityScheduled "b"`, `nothing more: it waits for ActivityScheduled "a" #3`,
+			4, `ActivityScheduled "b"`, `nothing and waits for ActivityScheduled "a" #3`,
 		},
 		{
 			"a decision more, before an input", func(c *replay.Context) {
@@ -72,7 +72,7 @@ func TestReplay_otherDecision_isNondeterminism(t *testing.T) {
 				c.CreateTimer(time.Hour, "")
 				activity(c, "audit")
 			},
-			6, "nothing more before TurnStarted", `ActivityScheduled "audit"`,
+			6, "no further decision before TurnStarted", `ActivityScheduled "audit"`,
 		},
 		{
 			"ends too early", func(c *replay.Context) { activity(c, "a") },
@@ -93,7 +93,7 @@ func TestReplay_otherDecision_isNondeterminism(t *testing.T) {
 				c.AwaitAny(tasks[1:])
 			},
 			8, "ActivityCancelRequested of #4 (select_loser)",
-			`nothing more: it waits for ActivityScheduled "b" #4, TimerCreated #5`,
+			`nothing and waits for ActivityScheduled "b" #4, TimerCreated #5`,
 		},
 		{
 			"another reason", func(c *replay.Context) {
@@ -131,7 +131,7 @@ func wantDivergence(t *testing.T, code replay.Orchestration, log []history.Event
 		t.Errorf("\n got %+v\nwant %+v", *e, want)
 	}
 	if _, err := x.Turn(replay.Turn{Now: epoch}); err == nil {
-		t.Error("the instance is not void")
+		t.Error("a turn succeeded after a nondeterminism error")
 	}
 }
 
@@ -144,7 +144,7 @@ func TestNondeterminismError_historyEnds_saysSo(t *testing.T) {
 		c.CreateTimer(1, "")
 		activity(c, "c")
 	}),
-		log[:5], 5, "nothing more: it ends here", `ActivityScheduled "c"`)
+		log[:5], 5, "no further event", `ActivityScheduled "c"`)
 }
 
 func TestReplay_eventsAfterTheEnd_isNondeterminism(t *testing.T) {
@@ -152,8 +152,8 @@ func TestReplay_eventsAfterTheEnd_isNondeterminism(t *testing.T) {
 	log := raceHistory(t)
 	more := log[len(log)-1]
 	more.ID, more.Kind = 14, history.TurnStarted
-	wantDivergence(t, body(race), append(log, more), 14, "nothing more before TurnStarted",
-		"nothing more: it has ended")
+	wantDivergence(t, body(race), append(log, more), 14, "no further decision before TurnStarted",
+		"nothing and has ended")
 }
 
 func TestReplay_additionalCancel_isNondeterminism(t *testing.T) {
@@ -177,7 +177,7 @@ func TestReplay_cancelByClient_isNoDecision(t *testing.T) {
 	t.Parallel()
 	log := slices.Clone(raceHistory(t))
 	log[7].RequestedBy = history.RequestedByClient
-	wantDivergence(t, body(race), log, 8, "nothing more before ActivityCancelRequested of #4 (select_loser)",
+	wantDivergence(t, body(race), log, 8, "no further decision before ActivityCancelRequested of #4 (select_loser)",
 		"ActivityCancelRequested of #4 (select_loser)")
 }
 
@@ -185,7 +185,7 @@ func TestReplay_outcomeWithoutTask_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := slices.Clone(raceHistory(t))
 	log[6].Kind = history.TimerFired
-	wantDivergence(t, body(race), log, 7, "nothing more before TimerFired of #3", "no task with this outcome")
+	wantDivergence(t, body(race), log, 7, "no further decision before TimerFired of #3", "no task with this outcome")
 }
 
 func TestReplay_failureInsteadOfCompletion_isNondeterminism(t *testing.T) {
@@ -216,6 +216,6 @@ func TestReplay_changedArguments_match(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := fireAt.Sub(epoch); got != time.Hour {
-		t.Errorf("the timer is due after %v: not what history holds", got)
+		t.Errorf("the timer is due after %v, want the recorded time", got)
 	}
 }

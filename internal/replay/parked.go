@@ -11,14 +11,14 @@ import (
 const parkedBytes = 32 << 20
 
 // parkedInputs are inputs that arrived when the code could not process them. The next turn takes them (R18). Most
-// executions have none: a nil parkedInputs is empty.
+// executions have no parked inputs. A nil parkedInputs is empty.
 type parkedInputs struct {
 	inputs  []history.Event
 	left    []history.Event // inputs that the running turn took and has not applied
 	blocked bool            // no turn has started since the code could not process its inputs, or was paused
 }
 
-// add returns the parked inputs with those of an event. Large documents are referenced.
+// add returns the parked inputs together with the inputs of an event. It replaces large documents by references.
 func (p *parkedInputs) add(ev *history.Event, loader *payloads.Loader) *parkedInputs {
 	if p == nil {
 		p = &parkedInputs{}
@@ -86,8 +86,8 @@ func (p *parkedInputs) take(t *Turn) (alone int) {
 	return most
 }
 
-// affordable returns the number of inputs that one turn may take: all of their documents may have to be fetched and
-// kept in memory until its end.
+// affordable returns the number of inputs that one turn may take. The turn may have to fetch all of their documents and
+// hold them in memory until its end.
 func (p *parkedInputs) affordable() int {
 	total := int64(0)
 	for i := range p.inputs {
@@ -124,8 +124,8 @@ func (p *parkedInputs) waiting() []history.Event {
 	return p.inputs
 }
 
-// inherited returns the inputs that the turn has not applied and that concern the next execution. Outcomes of the tasks
-// of this execution do not.
+// inherited returns the inputs that the turn has not applied and that concern the next execution. Outcomes of this
+// execution's tasks do not concern the next one.
 func (p *parkedInputs) inherited() []history.Event {
 	if p == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// then appends events to a history and numbers them.
+// then returns a history with additional events, which it numbers.
 func then(log []history.Event, events ...history.Event) []history.Event {
 	log = slices.Clip(log)
 	for _, e := range events {
@@ -28,8 +28,8 @@ func resumed() history.Event {
 	return history.Event{Kind: history.ExecutionResumed, EventID: history.PauseIDPrefix + "2"}
 }
 
-// A pause has no effect on replay. The turn after the resume takes the inputs that were parked during the pause, and
-// the next execution knows the requests.
+// A pause has no effect on replay. The turn after the resume takes the inputs that were parked during the pause. The
+// next execution has the IDs of the requests.
 func TestReplay_historyWithPause_continuesAfterResume(t *testing.T) {
 	t.Parallel()
 	code := replay.Orchestration{
@@ -62,7 +62,7 @@ func TestReplay_historyWithPause_continuesAfterResume(t *testing.T) {
 	}
 	if ids := out.Continued.EventIDs; len(ids) != 2 || ids[0] != history.PauseIDPrefix+"1" ||
 		ids[1] != history.PauseIDPrefix+"2" {
-		t.Errorf("handed on are %q", ids)
+		t.Errorf("event IDs of the next execution: %q", ids)
 	}
 }
 
@@ -94,10 +94,10 @@ func TestReplay_pausedInstanceEnds_matches(t *testing.T) {
 				Kind: history.InputsParked, BuildID: "b", Error: &history.Failure{Type: "T"},
 				Inputs: []history.Event{fired(4)},
 			}, suspended("1"), resumed()), end[0], end[2]),
-		"resumed, and blocked": then(then(ran, suspended("1"), resumed()), end...),
-		"before it began": then(then([]history.Event{started}, suspended("1")),
+		"resumed, then blocked": then(then(ran, suspended("1"), resumed()), end...),
+		"before the start": then(then([]history.Event{started}, suspended("1")),
 			history.Event{Kind: history.OrchestrationTerminated}),
-		"before it began, later": then(then([]history.Event{started}, suspended("1"), resumed(), suspended("3")),
+		"before the start, paused twice": then(then([]history.Event{started}, suspended("1"), resumed(), suspended("3")),
 			history.Event{Kind: history.OrchestrationTerminated}),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ type QueryHandler func(input json.RawMessage) QueryAnswer
 // QueryAnswer is the response of a handler.
 type QueryAnswer struct {
 	Output json.RawMessage
-	// Failure is set if there is no output. BadInput means that the input of the query is invalid, and TooLarge that
+	// Failure is set if there is no output. BadInput means that the input of the query is invalid. TooLarge means that
 	// the output is too large.
 	Failure            *history.Failure
 	BadInput, TooLarge bool
@@ -51,8 +51,8 @@ func (e *UnknownQueryError) Error() string {
 
 // Query runs the query handler after a replay. The response may be a failure of the handler.
 //
-// Calls of the handler decide nothing, but the handler may change variables of the code: only Close may follow, no
-// turn. Query returns these errors: *NotBegunError, *UnknownQueryError, *QueryMisuseError, *BlockedOutsideError.
+// The handler makes no decisions, but it may change variables of the code. After Query, only Close may follow. Query
+// returns these errors: *NotBegunError, *UnknownQueryError, *QueryMisuseError, *BlockedOutsideError.
 func (i *Instance) Query(name string, input json.RawMessage) (QueryAnswer, error) {
 	if !i.acquire() {
 		return QueryAnswer{}, fmt.Errorf(

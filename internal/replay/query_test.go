@@ -40,7 +40,7 @@ func queried(t *testing.T, events []history.Event) *replay.Instance {
 	return x
 }
 
-// A query reads the state that each replay has reached, also after the end of the execution.
+// A query reads the state after each replay, and also after the end of the execution.
 func TestQuery_afterEachReplay_readsItsState(t *testing.T) {
 	t.Parallel()
 	events := record(t, counted(), message(done(3)), message(done(6)))
@@ -49,7 +49,7 @@ func TestQuery_afterEachReplay_readsItsState(t *testing.T) {
 	} {
 		i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == until })
 		if until == history.ActivityCompleted {
-			i++ // and the decision that follows it
+			i++ // the decision of the code belongs to the same part
 		}
 		answer, err := queried(t, events[:i+1]).Query("done", nil)
 		if err != nil || string(answer.Output) != string(rune('0'+want)) {
@@ -66,17 +66,17 @@ func TestQuery_noResponse_isError(t *testing.T) {
 	events := record(t, counted())
 	_, err = queried(t, events).Query("gone", nil)
 	if e := as[*replay.UnknownQueryError](t, err); !slices.Equal(e.Known, []string{"asks for more", "done"}) {
-		t.Errorf("known are %q", e.Known)
+		t.Errorf("known queries %q", e.Known)
 	}
 	x := queried(t, events)
 	_, err = x.Query("asks for more", nil)
 	if e := as[*replay.QueryMisuseError](t, err); !strings.Contains(stack.Where(e.Stack), "query_test.go") {
-		t.Errorf("at %s", stack.Where(e.Stack))
+		t.Errorf("wrong line of code: %s", stack.Where(e.Stack))
 	}
 	if !x.Close() {
-		t.Error("its coroutines have not ended")
+		t.Error("coroutines have not ended after Close")
 	}
 	if _, err := x.Query("done", nil); err == nil {
-		t.Error("one that is closed has answered")
+		t.Error("a closed instance responded to a query")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/journal"
 )
 
-// replayRun is a running replay. The decisions of the code move its cursor too.
+// replayRun is a running replay. Decisions of the code also move its cursor.
 type replayRun struct {
 	x    *execution
 	past *journal.Cursor
@@ -44,7 +44,7 @@ func (r replayRun) run(events []history.Event) {
 	}
 }
 
-// apply applies an event that is no decision.
+// apply applies an event that is not a decision.
 func (r replayRun) apply(ev *history.Event) error {
 	x := r.x
 	switch ev.Kind {
@@ -57,7 +57,7 @@ func (r replayRun) apply(ev *history.Event) error {
 	case history.ExecutionSuspended, history.ExecutionResumed: // the next turn takes the parked inputs
 		x.parked = x.parked.block()
 		x.mailbox().Remember(ev.EventID)
-	case history.ExecutionRestarted: // only inputs for the first turn remain of the history that it took over
+	case history.ExecutionRestarted: // only inputs for the first turn remain of the copied history
 		x.parked = x.parked.add(ev, &x.payloads).block()
 		x.identity.Become(history.ExecutionRef{InstanceID: ev.InstanceID, ExecutionID: ev.ExecutionID})
 	case history.TurnStarted:
@@ -125,7 +125,7 @@ func (r replayRun) startTurn(ev *history.Event) (arrived int) {
 }
 
 // dropTaken drops the parked inputs that a turn of the past took: the first n waiting inputs, or all if n is 0. It
-// returns how many of the n are arrived outcomes, which the code has not observed yet.
+// returns the number of dropped inputs that are arrived outcomes, which the code has not observed yet.
 func (r replayRun) dropTaken(n int) (arrived int) {
 	arrived = r.x.tasks.Arrivals.Count()
 	if n == 0 {

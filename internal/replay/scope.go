@@ -17,7 +17,7 @@ func (c *Context) WithCancel() *Context {
 func (c *Context) WithTimeout(d time.Duration, name string) *Context {
 	c = c.WithCancel()
 	switch {
-	case c.scope.Cancellation() != nil: // with the scope above
+	case c.scope.Cancellation() != nil: // together with the parent scope
 	case d <= 0:
 		c.scope.Expire()
 	default:
@@ -29,7 +29,7 @@ func (c *Context) WithTimeout(d time.Duration, name string) *Context {
 // WithoutCancel returns a context with a scope that is never cancelled.
 func (c *Context) WithoutCancel() *Context { return c.in(tasks.Shield()) }
 
-// Cancellation returns why the context's scope was cancelled, or nil if it is not cancelled.
+// Cancellation returns the cancellation of the context's scope, or nil if the scope is not cancelled.
 func (c *Context) Cancellation() *Cancellation { return c.scope.Cancellation() }
 
 // End cancels the scope of a context that WithCancel or WithTimeout returned. It does nothing if the scope is cancelled
@@ -41,7 +41,8 @@ func (c *Context) End(reason string) {
 	}
 }
 
-// AwaitEnds waits for the ends of tasks that settle only after their end (WaitCancel): the tasks of the context's scope
-// and of the scopes below it, also tasks that are scheduled during the wait. It first cancels the tasks that are not
-// cancelled. The scope of WithoutCancel is shared by all coroutines: AwaitEnds cancels nothing in it.
+// AwaitEnds waits for the ends of tasks that settle only after their end (WaitCancel). It waits for the tasks of the
+// context's scope and of the scopes below it, including tasks that are scheduled during the wait. It first cancels the
+// tasks that are not cancelled. It cancels nothing in the scope of WithoutCancel, because all coroutines share that
+// scope.
 func (c *Context) AwaitEnds(reason string) { c.x.scopes.AwaitEnds(c.scope, reason) }

@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/internal/replay/journal"
 )
 
-// SideEffect is a nondeterministic value. It is produced once and recorded, or its failure is.
+// SideEffect is a nondeterministic value. Either the value or the failure to produce it is recorded once.
 type SideEffect struct {
-	// Produce returns the value. It must not use the Context: the call panics.
+	// Produce returns the value. It must not use the Context, whose methods panic.
 	Produce func() (json.RawMessage, *history.Failure)
 	// Accept receives the value on replay. An error means that the code expects a value of another type, and causes a
 	// NondeterminismError.
@@ -63,7 +63,7 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 	return nil
 }
 
-// SetCustomStatus sets the custom status that clients see. It records nothing if the status is unchanged.
+// SetCustomStatus sets the custom status that clients read. It records nothing if the status is unchanged.
 func (u Unscoped) SetCustomStatus(status json.RawMessage) {
 	u.x.scheduler.Enter()
 	if bytes.Equal(u.x.status, status) {

@@ -15,23 +15,23 @@ func TestLifecycle_started_releasesInput(t *testing.T) {
 	var l lifecycle
 	l.setStart(json.RawMessage("1"), &at)
 	if l.mayStart(at.Add(-1)) || !l.mayStart(at) {
-		t.Error("it begins at another time")
+		t.Error("mayStart does not match the start time")
 	}
 	l.setTerminating(true)
 	if l.mayStart(at) {
-		t.Error("it begins although the turn terminates it")
+		t.Error("mayStart reports true while the turn terminates the execution")
 	}
 
 	l.setTerminating(false)
 	if got := l.start(); string(got) != "1" || l.input != nil {
-		t.Errorf("%s, and it keeps %s", got, l.input)
+		t.Errorf("started with input %s, input %s is still stored", got, l.input)
 	}
 	if l.mayStart(at) || !l.hasStarted() || l.hasEnded() {
-		t.Error("it begins twice")
+		t.Error("wrong state after the start")
 	}
 	l.end()
 	if !l.hasStarted() || !l.hasEnded() {
-		t.Error("it has not ended")
+		t.Error("wrong state after the end")
 	}
 }
 
@@ -49,12 +49,12 @@ func TestParkedInputs_untilATurnTakesThem_areBlocked(t *testing.T) {
 	var p *parkedInputs
 	p.dropAll()
 	if p.isBlocked() || p.count() != 0 || p.inherited() != nil {
-		t.Error("none is not empty")
+		t.Error("nil parkedInputs is not empty")
 	}
 
 	p = p.add(parked(), &payloads.Loader{})
 	if !p.isBlocked() || p.count() == 0 {
-		t.Error("it is not blocked")
+		t.Error("not blocked by parked inputs")
 	}
 	p.drop(1)
 	if p.isBlocked() || len(p.inputs) != 2 {
@@ -73,7 +73,7 @@ func TestParkedInputs_notApplied_areInherited(t *testing.T) {
 		p := (*parkedInputs)(nil).add(parked(), &payloads.Loader{})
 		turn := &Turn{MostParked: most, Inputs: [][]history.Event{{{Kind: history.CancelRequested}}}}
 		if alone := p.take(turn); alone != most || len(p.inputs) != (3-most)%3 {
-			t.Errorf("%d alone, %d stay", alone, len(p.inputs))
+			t.Errorf("%d consumed, %d left", alone, len(p.inputs))
 		}
 
 		p.next()
@@ -82,7 +82,7 @@ func TestParkedInputs_notApplied_areInherited(t *testing.T) {
 		}
 		p.endTurn()
 		if p.inherited() != nil {
-			t.Error("it keeps what is left after the turn")
+			t.Error("inputs are left after the turn")
 		}
 	}
 }

@@ -51,9 +51,9 @@ func TestBytes_suspendedInstance_matchesHeap(t *testing.T) {
 	for _, x := range instances {
 		x.Close()
 	}
-	t.Logf("%d bytes each, Bytes says %d", each, told)
+	t.Logf("an instance uses %d bytes, Bytes returns %d", each, told)
 	if told < each/2 || told > 3*each {
-		t.Errorf("%d bytes each, Bytes says %d", each, told)
+		t.Errorf("an instance uses %d bytes, Bytes returns %d", each, told)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestClose_deferredCalls_runUntilTheyWait(t *testing.T) {
 		}))
 		turn(t, x)
 		if first, again := x.Close(), x.Close(); !first || !again {
-			t.Error("the coroutine is left")
+			t.Error("the coroutine has not ended after Close")
 		}
 		if want := []string{"recovered <nil>, replaying true", "outer"}; !slices.Equal(log, want) {
 			t.Errorf("%q, want %q", log, want)
@@ -45,21 +45,21 @@ func TestClose_deferredCalls_runUntilTheyWait(t *testing.T) {
 	})
 }
 
-// In every deferred call, a call that decides or waits ends the coroutine again.
+// If a deferred function makes a call that decides or waits, the coroutine ends again.
 func TestClose_callInDeferredCall_endsTheCoroutine(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(*replay.Context, *replay.Task){
-		"schedule":          func(c *replay.Context, _ *replay.Task) { activity(c, "x") },
-		"timer":             func(c *replay.Context, _ *replay.Task) { c.CreateTimer(1, "") },
-		"await":             func(c *replay.Context, a *replay.Task) { c.Await(a) },
-		"await of the done": func(c *replay.Context, _ *replay.Task) { c.Await(c.Settled("x", nil)) },
-		"await any":         func(c *replay.Context, a *replay.Task) { c.AwaitAny([]*replay.Task{a}) },
-		"cancel":            func(_ *replay.Context, a *replay.Task) { a.Cancel("requested", "") },
-		"unregistered":      func(c *replay.Context, _ *replay.Task) { c.Refuse("x") },
-		"coroutine":         func(c *replay.Context, _ *replay.Task) { c.Go(func() {}) },
-		"side effect":       func(c *replay.Context, _ *replay.Task) { c.SideEffect(replay.SideEffect{}) },
-		"custom status":     func(c *replay.Context, _ *replay.Task) { c.SetCustomStatus(nil) },
-		"event":             func(c *replay.Context, _ *replay.Task) { c.WaitForExternalEvent("e") },
+		"schedule":                func(c *replay.Context, _ *replay.Task) { activity(c, "x") },
+		"timer":                   func(c *replay.Context, _ *replay.Task) { c.CreateTimer(1, "") },
+		"await":                   func(c *replay.Context, a *replay.Task) { c.Await(a) },
+		"await of a settled task": func(c *replay.Context, _ *replay.Task) { c.Await(c.Settled("x", nil)) },
+		"await any":               func(c *replay.Context, a *replay.Task) { c.AwaitAny([]*replay.Task{a}) },
+		"cancel":                  func(_ *replay.Context, a *replay.Task) { a.Cancel("requested", "") },
+		"unregistered":            func(c *replay.Context, _ *replay.Task) { c.Refuse("x") },
+		"coroutine":               func(c *replay.Context, _ *replay.Task) { c.Go(func() {}) },
+		"side effect":             func(c *replay.Context, _ *replay.Task) { c.SideEffect(replay.SideEffect{}) },
+		"custom status":           func(c *replay.Context, _ *replay.Task) { c.SetCustomStatus(nil) },
+		"event":                   func(c *replay.Context, _ *replay.Task) { c.WaitForExternalEvent("e") },
 		"child": func(c *replay.Context, _ *replay.Task) {
 			c.ScheduleSubOrchestration(replay.SubOrchestrationCall{})
 		},
@@ -78,7 +78,7 @@ func TestClose_callInDeferredCall_endsTheCoroutine(t *testing.T) {
 			}))
 			turn(t, x)
 			if !x.Close() || past {
-				t.Errorf("got past it: %v", past)
+				t.Errorf("the deferred call continued after the call: %v", past)
 			}
 		})
 	}
@@ -99,7 +99,7 @@ func TestClose_panicInDeferredCall_isLogged(t *testing.T) {
 		}
 		turn(t, x)
 		if !x.Close() || !outer {
-			t.Errorf("outer deferred call ran: %v", outer)
+			t.Errorf("the outer deferred call ran: %v", outer)
 		}
 		if got := log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "order-17") ||
 			!strings.Contains(got, "a bug in a deferred call") {
@@ -119,7 +119,7 @@ func TestClose_suspendedInDeferredCallOfPanic_ends(t *testing.T) {
 		}))
 		turn(t, x)
 		if !x.Close() || recovered != nil {
-			t.Errorf("recovered %v: the panic was to be forgotten", recovered)
+			t.Errorf("recovered %v, want nil", recovered)
 		}
 	})
 }
@@ -150,11 +150,11 @@ func TestClose_blockingDeferredCall_returnsFalse(t *testing.T) {
 		turn(t, x)
 		before := time.Now()
 		if x.Close() || time.Since(before) != time.Second {
-			t.Errorf("not given up after %v", time.Since(before))
+			t.Errorf("Close waited %v and must return false after a second", time.Since(before))
 		}
 		close(release)
 		if !x.Close() {
-			t.Error("it could end now")
+			t.Error("not closed after the deferred call was released")
 		}
 	})
 }
@@ -223,10 +223,10 @@ func TestTurn_failed_codeCannotRecover(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		if _, err := x.Turn(replay.Turn{Now: epoch}); err == nil {
-			t.Error("a void instance went on")
+			t.Error("a turn succeeded after a failed turn")
 		}
 		if !x.Close() || swallowed {
-			t.Errorf("swallowed %v", swallowed)
+			t.Errorf("the code recovered the failure of the turn: %v", swallowed)
 		}
 	})
 }
@@ -281,7 +281,7 @@ func TestForeignGoroutine_call_failsTheTurn(t *testing.T) {
 			_, err := x.Turn(replay.Turn{Now: epoch})
 			e := as[*replay.ForeignGoroutineError](t, err)
 			if past || !strings.Contains(e.Stack, "TestForeignGoroutine_call_failsTheTurn") {
-				t.Errorf("past %v: %v", past, e)
+				t.Errorf("the code continued after the call: %v, error %v", past, e)
 			}
 		})
 	}
@@ -299,7 +299,7 @@ func TestForeignGoroutine_callWhileSuspended_failsTheTurn(t *testing.T) {
 	go func() {
 		defer close(ended)
 		context.CreateTimer(time.Second, "")
-		t.Error("a foreign goroutine went on")
+		t.Error("a foreign goroutine continued after its call")
 	}()
 	<-ended
 	_, err := x.Turn(replay.Turn{Now: epoch, Inputs: [][]history.Event{{done(3)}}})
@@ -348,12 +348,12 @@ func TestTurnLimit_blockedBody_isReportedWithStack(t *testing.T) {
 			t.Errorf("after %v: %v", time.Since(before), e)
 		}
 		if x.Close() || time.Since(before) != time.Minute {
-			t.Error("Close waited for code that is known to be stuck")
+			t.Error("Close waited for code that blocked the turn")
 		}
 		close(release)
 		synctest.Wait()
 		if !unwound || past || !x.Close() {
-			t.Errorf("when it came back: unwound %v, went on %v", unwound, past)
+			t.Errorf("after the release: unwound %v, continued %v", unwound, past)
 		}
 	})
 }
@@ -465,13 +465,13 @@ func TestForeignGoroutine_callAfterTheBody_failsTheTurn(t *testing.T) {
 				as[*replay.ForeignGoroutineError](t, err)
 				voided++
 			} else if !strings.Contains(log.String(), logevent.OrchestrationForeignGoroutine) {
-				t.Error("nothing was told")
+				t.Error("neither an error nor a log line")
 			}
 		})
 	}
-	t.Logf("%d of %d turns were voided", voided, turns)
+	t.Logf("%d of %d turns failed", voided, turns)
 	if voided < turns/2 {
-		t.Errorf("only %d of %d turns were voided", voided, turns)
+		t.Errorf("only %d of %d turns failed", voided, turns)
 	}
 }
 
@@ -505,7 +505,8 @@ func TestForeignGoroutine_callAfterTheTurn_isLogged(t *testing.T) {
 				"event=" + logevent.OrchestrationForeignGoroutine, "TestForeignGoroutine_callAfterTheTurn_isLogged",
 			} {
 				if past || !strings.Contains(log.String(), want) {
-					t.Errorf("%s: past it: %v, the log lacks %s: %q", name, past, want, log.String())
+					t.Errorf("%s: continued after the call: %v, %s is not in the log: %q",
+						name, past, want, log.String())
 				}
 			}
 		})

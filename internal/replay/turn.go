@@ -24,8 +24,8 @@ type Turn struct {
 	// Commits makes the turn commit TurnStarted even if no input applies.
 	Commits bool
 	// Room is the memory for Outcome.Events. The turn overwrites it as far as the events fit. After the turn, the
-	// instance keeps no reference to Room or Inputs. After an error, the caller must not reuse them, because abandoned
-	// code may still use them. If Room is nil, the turn allocates memory.
+	// instance has no reference to Room or Inputs. After an error, the caller must not reuse Room or Inputs, because
+	// abandoned code may still use them. If Room is nil, the turn allocates memory.
 	Room []history.Event
 }
 
@@ -41,11 +41,13 @@ type Outcome struct {
 	// Continued is not nil if the last event is OrchestrationContinuedAsNew. The caller names the next execution in
 	// that event and starts it with the Continuation.
 	Continued *Continuation
-	// Repeated contains redelivered updates that have ended, unless this turn ended them: their names, by their IDs.
+	// Repeated contains the names of redelivered updates that have ended, by their IDs. It omits updates that ended in
+	// this turn.
 	Repeated map[string]string
 	// Callers contains the orchestrations that sent updates in Repeated, by the IDs of the updates.
 	Callers map[string][]history.Parent
-	// TurnedAway contains the orchestrations that asked to wait for a running update for which too many wait already.
+	// TurnedAway contains the orchestrations that cannot wait for a running update, because too many already wait for
+	// it.
 	TurnedAway []history.Parent
 	// Waits contains the waits for external events that ended, in order, if Options.WaitEnds is set.
 	Waits []WaitEnd
@@ -57,7 +59,7 @@ type Continuation struct {
 	// Events contains the external events that the code has not observed, in the order of arrival.
 	Events []history.CarriedEvent
 	// EventIDs contains the IDs of the last 256 external events that the execution received, oldest first. Older IDs
-	// that recur in Inputs precede them.
+	// that Inputs contain precede these.
 	EventIDs []string
 	// Inputs contains inputs that were parked behind the one on which the code continued as new, and updates that
 	// arrived before the code began. No message delivers them again.

@@ -81,7 +81,7 @@ func TestTurn_outcomeOfCancelledActivity_isRecordedOnce(t *testing.T) {
 	turn(t, x, done(5))
 	if failure == nil || failure.Type != history.TypeCancelled || failure.Reason != "requested" ||
 		failure.Message != "not needed" {
-		t.Errorf("the code saw %+v", failure)
+		t.Errorf("the code observed %+v", failure)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestTurn_time_neverDecreases(t *testing.T) {
 	want := []time.Duration{time.Minute, time.Minute, time.Hour + time.Minute}
 	for i := range want {
 		if saw[i] != want[i] {
-			t.Errorf("saw %v, want %v", saw, want)
+			t.Errorf("observed %v, want %v", saw, want)
 			break
 		}
 	}
@@ -164,7 +164,7 @@ func TestTurn_withoutStart_isError(t *testing.T) {
 	x := replay.New(body(func(*replay.Context) {}), options)
 	t.Cleanup(func() { x.Close() })
 	if _, err := x.Turn(replay.Turn{Now: epoch}); err == nil {
-		t.Error("a turn without OrchestrationStarted")
+		t.Error("a turn succeeded without OrchestrationStarted")
 	}
 }
 

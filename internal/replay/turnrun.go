@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// errNoStart is the error of a caller that takes a turn before it has replayed the start.
+// errNoStart is the error of a turn before the replay of the start.
 var errNoStart = errors.New("no OrchestrationStarted was replayed")
 
 // startTimer is the source of the timer of a delayed start: the first event of every execution.
@@ -62,8 +62,9 @@ func (r turnRun) run() {
 	}
 }
 
-// takePending takes outcomes that have arrived, of which it returns the number, and then parked inputs, which it puts
-// before the messages. If the turn takes only some of these, they replace the messages, and alone is their number.
+// takePending takes the outcomes that have arrived, whose number is arrived, and then parked inputs, which it puts
+// before the messages. If the turn takes only some of these inputs, they replace the messages, and alone is their
+// number.
 func (r turnRun) takePending() (arrived, alone int) {
 	x, t := r.x, r.t
 	arrived = x.tasks.Arrivals.Count()
@@ -133,7 +134,8 @@ func (r turnRun) apply(ev *history.Event) {
 	x.scheduler.Run(x.life.hasEnded)
 }
 
-// time returns the time of the turn: not before the last turn, nor before the due time of a timer that fires in it.
+// time returns the time of the turn. It is not before the last turn, or before the due time of a timer that fires in
+// this turn.
 func (r turnRun) time() time.Time {
 	now := later(r.x.journal.Draft.Now(), r.t.Now.Round(0).UTC())
 	for _, message := range r.t.Inputs {

@@ -9,10 +9,10 @@ import (
 	"github.com/perdure/perdure/internal/replay/tasks"
 )
 
-// Task is a unit that an orchestration can wait for.
+// Task is a unit for which an orchestration can wait.
 type Task = tasks.Task
 
-// Cancellation is the reason why a scope was cancelled.
+// Cancellation is the reason for which a scope was cancelled.
 type Cancellation = tasks.Cancellation
 
 // WaitEnd is the end of a wait for an external event.
@@ -24,7 +24,7 @@ type Differences = journal.Differences
 // Seals decodes the encoded payloads of an execution.
 type Seals = payloads.Decoder
 
-// NondeterminismError is returned if the code of an orchestration makes other decisions than its history records.
+// NondeterminismError is returned if the decisions of an orchestration's code differ from its history.
 type NondeterminismError = journal.NondeterminismError
 
 // ForeignGoroutineError is returned if an orchestration's context or future was used on a goroutine that does not
@@ -34,7 +34,7 @@ type ForeignGoroutineError = coroutine.ForeignGoroutineError
 // QueryMisuseError is returned if a query handler used the context or a future of its orchestration to decide or wait.
 type QueryMisuseError = coroutine.QueryMisuseError
 
-// FetchError is returned if a document could not be read from the place that a reference points to.
+// FetchError is returned if a document could not be read from the position to which a reference points.
 type FetchError = payloads.FetchError
 
 // Panic is a panic value with a known failure. An orchestration that panics with it fails with this failure instead of

@@ -67,8 +67,8 @@ func (u Unscoped) Signal(t *Task) {
 	u.x.tasks.Signal(t)
 }
 
-// Cancel cancels tasks. They settle with the reason and a failure of type history.TypeCancelled: immediately, or after
-// their end if the cancellation waits for it (WaitCancel).
+// Cancel cancels tasks. They settle with the reason and a failure of type history.TypeCancelled. They settle
+// immediately, or after their end if the cancellation waits for the end (WaitCancel).
 func (u Unscoped) Cancel(reason, message string, tasks ...*Task) {
 	u.x.scopes.Cancel(reason, message, tasks...)
 }

@@ -10,7 +10,7 @@ import (
 // UpdateHandler handles the updates with a name.
 type UpdateHandler = updates.Handler
 
-// UpdateRejection is the reason why an update is rejected.
+// UpdateRejection is the reason for which an update is rejected.
 type UpdateRejection = updates.Rejection
 
 // SetUpdateHandler registers the handler for updates with a name, from now on. The history does not record the call.
@@ -19,8 +19,8 @@ func (u Unscoped) SetUpdateHandler(name string, handler UpdateHandler) {
 	u.x.makeUpdates().SetHandler(name, handler)
 }
 
-// AwaitUpdates waits until no update handler runs. If the scope is cancelled before that, it returns the scope's
-// cancellation. own is true if the caller is itself a handler, which would wait for its own end.
+// AwaitUpdates waits until no update handler runs. If the scope is cancelled first, it returns the scope's
+// cancellation. own is true if the caller is a handler, which would wait for its own end.
 func (c *Context) AwaitUpdates() (cancelled *Cancellation, own bool) {
 	c.x.scheduler.Enter()
 	if c.x.updates.AwaitIdle(c.scope) {
@@ -47,7 +47,8 @@ func (h updateHost) Protect(code func())  { h.x.protect(code) }
 func (h updateHost) HasStarted() bool     { return h.x.life.hasStarted() }
 func (h updateHost) RememberID(id string) { h.x.mailbox().Remember(id) }
 
-// isNewUpdate reports whether an event about an update applies: its ID is new, or it is about a received update.
+// isNewUpdate reports whether an event about an update applies, because its ID is new, or because the update was
+// received.
 func (x *execution) isNewUpdate(ev *history.Event) bool {
 	if ev.SourceEventID != 0 {
 		return x.updates.HasReceived(ev.SourceEventID)
@@ -60,7 +61,8 @@ func (x *execution) isNewUpdateID(updateID string) bool {
 	return !x.mail.Knows(history.UpdateIDPrefix+updateID) && !x.updates.HasReceivedID(updateID)
 }
 
-// awaitsAnew reports whether an orchestration starts to wait for an update. On replay, a turn has decided so.
+// awaitsAnew reports whether an orchestration starts to wait for an update. On replay, the recorded turn has decided
+// this.
 func (x *execution) awaitsAnew(ev *history.Event) bool {
 	if ev.Parent == nil {
 		return false
@@ -68,7 +70,7 @@ func (x *execution) awaitsAnew(ev *history.Event) bool {
 	return x.journal.Cursor.Replaying() || x.updates.AwaitsAnew(ev, x.isNewUpdateID(ev.EventID))
 }
 
-// unansweredCallers returns the orchestrations that wait for updates which the execution has not processed, including
+// unansweredCallers returns the orchestrations that wait for updates that the execution has not processed, including
 // parked ones.
 func (x *execution) unansweredCallers() []history.Parent {
 	callers := x.updates.Callers()

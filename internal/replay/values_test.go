@@ -31,7 +31,7 @@ func TestLogger_replayAndUnwinding_logsNothing(t *testing.T) {
 	log := record(t, code)
 	x := replay.New(code, opts)
 	if err := x.Replay(log); err != nil || out.Len() > 0 {
-		t.Fatalf("while replaying: %q, %v", &out, err)
+		t.Fatalf("during replay: %q, %v", &out, err)
 	}
 	turn(t, x, done(3))
 	x.Close()
@@ -68,15 +68,15 @@ func TestRand_dependsOnTheExecution(t *testing.T) {
 		t.Errorf("%v %d, then %v %d", ids, sum, again, sumAgain)
 	}
 	if fewer, _ := draw("x1", 1); !slices.Equal(ids, fewer) {
-		t.Error("drawing numbers moves the uuids")
+		t.Error("the UUIDs depend on the number of random numbers")
 	}
 	if other, otherSum := draw("x2", 3); slices.Equal(ids, other) || sum == otherSum {
-		t.Error("another execution draws the same")
+		t.Error("another execution has the same random numbers")
 	}
 	if v4 := regexp.MustCompile(
 		`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`,
 	); !v4.MatchString(ids[0]) || ids[0] == ids[1] {
-		t.Errorf("%q is no UUID of version 4", ids)
+		t.Errorf("%q are not different UUIDs of version 4", ids)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestReplay_suspendedInstance_releasesHistory(t *testing.T) {
 		runtime.GC()
 	}
 	if held.Value() != nil {
-		t.Error("the events are still held")
+		t.Error("the instance still refers to the events")
 	}
 	runtime.KeepAlive(x)
 }
@@ -184,7 +184,7 @@ func TestReplay_longHistory_isLinear(t *testing.T) {
 	}
 	cost(10) // makes the allocations that happen only once
 	if small, large := cost(1_000), cost(10_000); large > 11*small {
-		t.Errorf("10,000 activities: %.0f bytes, 1,000: %.0f", large, small)
+		t.Errorf("10,000 activities allocate %.0f bytes, 1,000 activities %.0f bytes", large, small)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestBytes_coroutinesAndTasks_areCounted(t *testing.T) {
 	turn(t, x, done(3))
 	many := x.Bytes()
 	if one < 4<<10 || many < one+100*100 {
-		t.Errorf("%d, then %d with 100 timers more", one, many)
+		t.Errorf("%d bytes, then %d bytes with 100 more timers", one, many)
 	}
 }
 

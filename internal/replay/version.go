@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/internal/replay/journal"
 )
 
-// DefaultVersion is the version of a change for an execution that passed the place before the code contained the
-// change.
+// DefaultVersion is the version of a change for an execution that passed the position of the change before the code
+// contained it.
 const DefaultVersion = journal.DefaultVersion
 
 // Version returns the version of a change for this execution. Code that reaches the change for the first time uses
@@ -36,12 +36,12 @@ func (u Unscoped) Version(change string, least, most int) int {
 // describeVersion describes the version of an execution.
 func describeVersion(change string, version int) string {
 	if version == DefaultVersion {
-		return fmt.Sprintf("no version of %q: the execution passed this place before the change", change)
+		return fmt.Sprintf("no version of %q: the execution passed this point before the change", change)
 	}
 	return fmt.Sprintf("version %d of %q", version, change)
 }
 
-// versionFix returns which code to deploy.
+// versionFix returns the part of an error message that names the code to deploy.
 func versionFix(version, least int) string {
 	switch {
 	case version == DefaultVersion:

@@ -43,29 +43,29 @@ func marks(events []history.Event) []history.Event {
 }
 
 // An execution that reaches a change uses the highest version and records it once. A replay uses the recorded version,
-// also with later code.
+// even with later code.
 func TestVersion_firstCall_recordsMaxVersion(t *testing.T) {
 	t.Parallel()
 	var live []int
 	log := record(t, body(versioned(replay.DefaultVersion, 1, &live)), message(done(3)), message(done(7)))
 	if !slices.Equal(live, []int{1, 1, 1, 1}) {
-		t.Errorf("it went by %v", live)
+		t.Errorf("versions %v, want only 1", live)
 	}
 	if m := marks(log); len(m) != 1 || m[0].ChangeID != "change" || m[0].Version != "1" || m[0].ID != 6 {
-		t.Errorf("recorded is %+v in %v", m, kinds(log))
+		t.Errorf("recorded versions %+v in %v", m, kinds(log))
 	}
 	for _, most := range []int{1, 2, 9} {
 		var again []int
 		x := replay.New(body(versioned(1, most, &again)), options)
 		t.Cleanup(func() { x.Close() })
 		if err := x.Replay(log); err != nil || !x.Ended() || !slices.Equal(again, live) {
-			t.Errorf("with %d versions it went by %v, %v", most, again, err)
+			t.Errorf("maximum version %d: versions %v, error %v", most, again, err)
 		}
 	}
 }
 
-// A history without the change uses the code before the change in every replay, also if only a part is replayed, and
-// after any wait.
+// With a history without the change, every replay runs the code before the change, even if a part is replayed or the
+// code has waited.
 func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(unversioned), message(done(3)), message(done(6)))
@@ -80,7 +80,7 @@ func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 			slices.ContainsFunc(got, func(v int) bool {
 				return v != replay.DefaultVersion
 			}) {
-			t.Errorf("parted before #%d: it went by %v, ended %v, %v", log[n].ID, got, x.Ended(), err)
+			t.Errorf("replay split before event #%d: versions %v, ended %v, error %v", log[n].ID, got, x.Ended(), err)
 		}
 	}
 
@@ -91,7 +91,7 @@ func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if events := turn(t, x, done(6)); len(marks(events)) > 0 || !x.Ended() {
-		t.Errorf("it went by %v, and then %v", got, kinds(events))
+		t.Errorf("versions %v, then events %v", got, kinds(events))
 	}
 
 	got = nil
@@ -101,7 +101,7 @@ func TestVersion_historyBeforeTheChange_returnsDefaultVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if events := turn(t, x, done(3)); len(marks(events)) == 0 || got[0] != 1 {
-		t.Errorf("what had not reached the change goes by %v: %v", got, kinds(events))
+		t.Errorf("an execution before the change uses versions %v: %v", got, kinds(events))
 	}
 }
 
@@ -117,11 +117,11 @@ func TestVersion_notInTheCode_namesTheMissingCode(t *testing.T) {
 		eventID       int64
 		expected, got string
 	}{
-		"the code of before is gone": {
+		"code before the change is missing": {
 			before, 1, 2, 5, `no version of "change"`,
 			`Version("change", 1, 2): the code before the change is missing: deploy a build that contains it, with perdure.DefaultVersion as minVersion`,
 		},
-		"the code is gone": {
+		"code of the version is missing": {
 			second, 3, 4, 6, `version 2 of "change"`,
 			"the code of version 2 is missing: deploy a build that contains it, with a minVersion of at most 2",
 		},
@@ -130,7 +130,7 @@ func TestVersion_notInTheCode_namesTheMissingCode(t *testing.T) {
 			"the code of version 2 is not in this build: deploy a build that contains it, with a maxVersion of at " +
 				"least 2",
 		},
-		"there is no such range": {before, 3, 2, 5, "no version", "minVersion is greater than maxVersion"},
+		"empty range of versions": {before, 3, 2, 5, "no version", "minVersion is greater than maxVersion"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,7 +139,7 @@ func TestVersion_notInTheCode_namesTheMissingCode(t *testing.T) {
 			t.Cleanup(func() { x.Close() })
 			var e *replay.NondeterminismError
 			if err := x.Replay(tt.log); !errors.As(err, &e) {
-				t.Fatalf("it went by %v, %v", got, err)
+				t.Fatalf("versions %v, error %v", got, err)
 			}
 			if e.EventID != tt.eventID || !strings.Contains(e.Expected, tt.expected) ||
 				!strings.Contains(e.Got, tt.got) {
@@ -149,8 +149,9 @@ func TestVersion_notInTheCode_namesTheMissingCode(t *testing.T) {
 	}
 }
 
-// Code without the call does not continue an execution that uses the change, for example of a newer build. Neither does
-// code whose call has moved past a decision, or whose coroutines call in another order. The error names the change.
+// Code without the call cannot continue an execution that uses the change, for example an execution of a newer build.
+// The same is true if the call has moved past a decision, or if coroutines call in another order. The error names the
+// change.
 func TestVersion_callMissing_isNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := record(t, body(func(c *replay.Context) {
@@ -175,14 +176,14 @@ func TestVersion_callMissing_isNondeterminism(t *testing.T) {
 		eventID int64
 		change  string
 	}{
-		"the build of before": {with(), 4, "first"},
-		"one is taken away":   {with("first"), 5, "second"},
-		"another order":       {with("second", "first"), 5, "second"},
-		"moved up over one": {func(c *replay.Context) {
+		"build before the changes": {with(), 4, "first"},
+		"a call is removed":        {with("first"), 5, "second"},
+		"another order":            {with("second", "first"), 5, "second"},
+		"moved before another call": {func(c *replay.Context) {
 			c.Version("first", replay.DefaultVersion, 9)
 			activity(c, "a")
 		}, 4, "first"},
-		"moved down over an a": {func(c *replay.Context) {
+		"moved after an activity": {func(c *replay.Context) {
 			c.Await(activity(c, "a"))
 			c.Version("first", 0, 9)
 		}, 4, "first"},
@@ -199,12 +200,12 @@ func TestVersion_callMissing_isNondeterminism(t *testing.T) {
 		x := replay.New(body(code), options)
 		t.Cleanup(func() { x.Close() })
 		if err := x.Replay(log); err != nil || !x.Ended() {
-			t.Errorf("changes between others: %v", err)
+			t.Errorf("new changes between the recorded changes: %v", err)
 		}
 	}
 }
 
-// All coroutines and scopes, also cancelled ones, get the same version.
+// All coroutines and scopes use the same version, including cancelled scopes.
 func TestVersion_coroutinesAndScopes_shareOneVersion(t *testing.T) {
 	t.Parallel()
 	var got []int
@@ -218,14 +219,14 @@ func TestVersion_coroutinesAndScopes_shareOneVersion(t *testing.T) {
 	}
 	log := record(t, body(code), []history.Event{{Kind: history.CancelRequested, Reason: "requested"}})
 	if !slices.Equal(got, []int{7, 7, 7}) {
-		t.Errorf("live they went by %v", got)
+		t.Errorf("versions %v, want only 7", got)
 	}
 	if n := len(marks(log)); n != 1 {
-		t.Errorf("%d are recorded", n)
+		t.Errorf("%d versions are recorded, want 1", n)
 	}
 	x := replay.New(body(code), options)
 	t.Cleanup(func() { x.Close() })
 	if err := x.Replay(log); err != nil || !slices.Equal(got, []int{7, 7, 7}) {
-		t.Errorf("replayed they went by %v, %v", got, err)
+		t.Errorf("replay: versions %v, error %v", got, err)
 	}
 }

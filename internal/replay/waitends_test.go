@@ -97,7 +97,7 @@ func TestWaitForExternalEvent_receivedOrCancelled_endsOnce(t *testing.T) {
 		}, [][]history.Event{message(history.Event{Kind: history.OrchestrationTerminated})}, []string{
 			"1: b #3 orchestration_terminal_terminated at 1m0s", "1: a #4 orchestration_terminal_terminated at 1m0s",
 		}},
-		"it has ended": {func(c *replay.Context) {
+		"execution has ended": {func(c *replay.Context) {
 			c.WaitForExternalEvent("a")
 		}, nil, []string{"0: a #3 orchestration_terminal_completed at 0s"}},
 	} {

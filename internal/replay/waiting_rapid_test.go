@@ -17,9 +17,9 @@ import (
 type sagas []saga
 
 type saga struct {
-	scope int // the root, with a cancel, with a timeout, or never cancelled
+	scope int // root scope, scope with cancel, scope with timeout, or scope that is never cancelled
 	steps []instruction
-	fails bool // it compensates
+	fails bool // whether it fails and compensates
 }
 
 func drawSagas(t *rapid.T) sagas {

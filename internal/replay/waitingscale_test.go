@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// width returns the number of tasks that are open at a time. It is the capacity of a slice that was grown by appending,
-// so that the next append finds the slice full.
+// width returns the number of tasks that are open at a time. The result is the capacity of a slice that grew by
+// appending, so the next append reallocates the slice.
 func width(least int) int {
 	var l []*replay.Task
 	for len(l) < least || len(l) < cap(l) {
@@ -81,10 +81,10 @@ func TestAwaitEnds_manyCallsWithoutCancel_waitsOnlyForCancelledCall(t *testing.T
 	x := instance(t, o)
 	turn(t, x)
 	if x.Ended() {
-		t.Error("what is cancelled is not waited for")
+		t.Error("the execution ended before the cancelled call")
 	}
 	if turn(t, x, done(10)); !x.Ended() {
-		t.Error("it waits for what is not cancelled")
+		t.Error("the execution waits for calls that are not cancelled")
 	}
 }
 

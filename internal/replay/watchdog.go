@@ -27,8 +27,8 @@ type result struct {
 	answer     QueryAnswer // of a query
 }
 
-// attempt runs a turn or a replay on its own goroutine: code that blocks never returns, and code that calls Goexit ends
-// the goroutine. After Goexit the execution is intact and has the result of the turn.
+// attempt runs a turn or a replay on its own goroutine, because code that blocks never returns, and code that calls
+// Goexit ends the goroutine. After Goexit, the execution is intact and has the result of the turn.
 func (i *Instance) attempt(work func()) (Outcome, error) {
 	if !i.acquire() {
 		return Outcome{}, fmt.Errorf("replay: instance %q: used while a turn runs, or after the instance was abandoned",
@@ -98,7 +98,7 @@ func (i *Instance) awaitTurn() result {
 	}}
 }
 
-// acquire gives the execution to the goroutine of a turn.
+// acquire transfers the execution to the goroutine of a turn.
 func (i *Instance) acquire() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -110,8 +110,8 @@ func (i *Instance) acquire() bool {
 	return true
 }
 
-// release takes the execution back from the goroutine of a turn. It returns true if the instance was abandoned during
-// the turn, so that this goroutine must unwind it.
+// release ends the ownership of the execution by the goroutine of a turn. It returns true if the instance was abandoned
+// during the turn, so that this goroutine must unwind it.
 func (i *Instance) release() (abandoned bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -133,7 +133,7 @@ func (i *Instance) abandon() bool {
 }
 
 // retire abandons the instance because it is closed. It reports whether the instance was abandoned before, and whether
-// a turn's goroutine still has the execution.
+// a turn's goroutine still owns the execution.
 func (i *Instance) retire() (before, running bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -146,8 +146,8 @@ func (i *Instance) retire() (before, running bool) {
 }
 
 // Close ends the coroutines. The deferred calls of the code run, up to a call that decides or waits. Close reports
-// whether the coroutines ended within a second. Coroutines that did not are abandoned, and end when their code returns.
-// Close may be called from any goroutine, and repeatedly.
+// whether the coroutines ended within a second. The other coroutines are abandoned, and end when their code returns.
+// Close is safe for concurrent use and can be called repeatedly.
 func (i *Instance) Close() bool {
 	before, running := i.retire()
 	switch {
@@ -167,7 +167,8 @@ func (i *Instance) Close() bool {
 	}
 }
 
-// unwind ends the coroutines. It is called once, by the goroutine that has the execution when it is abandoned.
+// unwind ends the coroutines. It is called once, by the goroutine that owns the execution when the instance is
+// abandoned.
 func (i *Instance) unwind() {
 	defer close(i.gone)
 	i.x.scheduler.Unwind()

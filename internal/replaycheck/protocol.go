@@ -16,7 +16,7 @@ import (
 const Variable = "PERDURE_VERIFY"
 
 // Protocol is the name and version of the protocol: one line of JSON for each message. Lines of the binary start with
-// this name, because the code that it runs may print other lines.
+// this name, because user code may print other lines.
 const Protocol = "perdure.verify/1"
 
 // Requested reports whether the environment requests replays from a binary.
@@ -28,7 +28,7 @@ type Request struct {
 	// Bucket is set with Replay if the binary may request objects of the hub's bucket. Earlier releases of the command
 	// line cannot respond to such requests.
 	Bucket bool `json:"bucket,omitempty"`
-	// Document is the requested document. Problem says why it is not available.
+	// Document is the requested document. Problem is the reason why it is not available.
 	Document json.RawMessage `json:"document,omitempty"`
 	Problem  string          `json:"problem,omitempty"`
 	// Bytes is the number of bytes that follow the line: an object, unencoded. 40 MiB as JSON would need several times
@@ -58,22 +58,23 @@ type Reply struct {
 
 // Verdict is the result of a replay.
 type Verdict struct {
-	// Problem says why the code would block the instance. It is empty if the instance would continue.
+	// Problem is the reason why the code would block the instance. It is empty if the instance would continue.
 	Problem string `json:"problem,omitempty"`
 	// EventID is the event at which history and code differ. It is 0 for other problems.
 	EventID int64 `json:"eventId,omitempty"`
-	// Unread says why the binary could not replay the execution. It says nothing about the code.
+	// Unread is the reason why the binary could not replay the execution. It does not report a problem of the code.
 	Unread string `json:"unread,omitempty"`
 	// Blocks is set with Unread if the binary lacks the codec of a payload. The instance would become blocked if the
 	// binary were deployed.
 	Blocks bool `json:"blocks,omitempty"`
-	// OtherInputs is the number of decisions whose input differs from the recorded one. Such decisions block nothing.
-	// FirstInput describes the first one.
+	// OtherInputs is the number of decisions whose input differs from the recorded one. Such decisions do not block the
+	// instance. FirstInput describes the first one.
 	OtherInputs int    `json:"otherInputs,omitempty"`
 	FirstInput  string `json:"firstInput,omitempty"`
 }
 
-// Conn sends and receives messages, one line each. Only one goroutine at a time may call Send, and one Receive.
+// Conn sends and receives messages, one line each. One goroutine may call Send while another calls Receive, but neither
+// method supports concurrent calls.
 type Conn struct {
 	in     *bufio.Reader
 	out    io.Writer
@@ -87,8 +88,8 @@ func NewBinaryConn(in io.Reader, out io.Writer) *Conn {
 	return &Conn{in: bufio.NewReader(in), out: out, prefix: "\n" + Protocol + " ", other: io.Discard}
 }
 
-// NewCommandConn returns the Conn of a command that requests replays from a binary. Lines of the binary that are no
-// messages are written to other.
+// NewCommandConn returns the Conn of a command that requests replays from a binary. It writes lines of the binary that
+// are not messages to other.
 func NewCommandConn(in io.Reader, out, other io.Writer) *Conn {
 	return &Conn{in: bufio.NewReader(in), out: out, expect: Protocol + " ", other: other}
 }
@@ -141,10 +142,10 @@ func (c *Conn) Receive(message any) error {
 			return nil
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
-			_, _ = c.other.Write(line) // nobody waits for it
+			_, _ = c.other.Write(line) // no reader waits for it
 		}
 		if err != nil {
-			return err //nolint:wrapcheck // io.EOF is how a conversation ends
+			return err //nolint:wrapcheck // io.EOF marks the end of the messages
 		}
 	}
 }

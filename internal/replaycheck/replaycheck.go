@@ -1,5 +1,5 @@
-// Package replaycheck verifies code by replay: it replays histories against code that is not deployed. The code runs in
-// a test, or in the binary of a function that the command line starts and queries (Serve).
+// Package replaycheck replays histories against code that is not deployed. The code runs in a test, or in the binary of
+// a function, which the command line starts and sends requests to (Serve).
 package replaycheck
 
 import (
@@ -21,13 +21,13 @@ type Execution struct {
 	ExecutionID string
 	// Events is the history, from the first event on.
 	Events []history.Event
-	// Fetch returns the document that a reference in the events points to.
+	// Fetch returns the document of a reference in the events.
 	Fetch    func(history.Reference) (json.RawMessage, error)
 	Encoding *payloads.Encoding // decodes the payloads; nil if no payload is encoded
 }
 
-// Replay runs the code in r against the history of an execution. It returns an error if the code takes other decisions
-// than the history records, which would block the instance. It also returns the inputs that differ from the history.
+// Replay runs the code in r against the history of an execution. It returns an error if the code makes other decisions
+// than the history, which would block the instance. It also returns the inputs that differ from the history.
 func Replay(r *registry.Registry, x *Execution) (differences replay.Differences, err error) {
 	runs := history.NewState(0, x.Events...)
 	code, ok := r.Orchestration(runs.Name, runs.Version)

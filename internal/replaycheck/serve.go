@@ -52,7 +52,7 @@ func Serve(r *registry.Registry, codecs []perdure.Codec, c *Conn) error {
 	}
 }
 
-// fetch requests a document during a replay, when nothing else is sent or received.
+// fetch requests a document during a replay, when no other messages are sent or received.
 func (c *Conn) fetch(wanted history.Reference) (json.RawMessage, error) {
 	if err := c.Send(Reply{Wanted: &wanted}); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-// Package restartid forms the part of an instance ID that a restart appends.
+// Package restartid builds the part of an instance ID that a restart appends.
 package restartid
 
 import "strings"

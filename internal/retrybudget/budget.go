@@ -79,7 +79,7 @@ func Delays() func() time.Duration {
 	}
 }
 
-// renewals returns how often the budget was renewed.
+// renewals returns the number of renewals of the budget.
 func (b *Budget) renewals() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package settlements caches which activities of an execution have ended, so that checks of many activities of one
-// execution do not each read its history. Each check reads only the segments that were committed since the last one.
+// Package settlements caches the ended activities of executions, so that checks of many activities of one execution do
+// not each read its history. Each check reads only the segments that were committed since the previous check.
 package settlements
 
 import (
@@ -65,9 +65,9 @@ type Activity struct {
 	// Read is true if the history was read from the segment that scheduled the activity. If it is false, the activity
 	// may have ended even if Settled is false.
 	Read bool
-	// Settled means that the activity has ended, Cancelled that its cancellation was requested.
+	// Settled means that the activity has ended. Cancelled means that its cancellation was requested.
 	Settled, Cancelled bool
-	// ExecutionEnded means that the execution has ended, Deleted that the instance is also deleted.
+	// ExecutionEnded means that the execution has ended. Deleted means that the instance is also deleted.
 	ExecutionEnded, Deleted bool
 }
 
@@ -100,7 +100,7 @@ func (x *Execution) Read(ctx context.Context, r Reader, segment int64) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.absent = -1
-	if first && got.Next == from && !got.Deleted { // the segment that scheduled the activity is gone or not committed
+	if first && got.Next == from && !got.Deleted { // the scheduling segment is deleted or not committed
 		x.absent = from
 		return nil
 	}

@@ -53,7 +53,7 @@ func TestSharedRead_severalWorkItems_readOnce(t *testing.T) {
 	}
 }
 
-// If the segment of an activity is gone, its execution has ended. All work items receive the error of a read.
+// If the segment of an activity does not exist, its execution has ended. All work items receive the error of a read.
 func TestSharedRead_segmentIsGone_hasEnded(t *testing.T) {
 	t.Parallel()
 	r := &reader{next: provider.Settlements{Next: 2}}

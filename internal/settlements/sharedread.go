@@ -21,14 +21,14 @@ func NewSharedRead(ctx context.Context) *SharedRead {
 	return &SharedRead{ctx: ctx, done: make(chan struct{})}
 }
 
-// Ended reports whether the activity of a work item has ended or its result is not needed any more, and whether its
-// instance is deleted. It reads the execution, or waits for the call that does.
+// Ended reports whether the activity of a work item has ended or its result is no longer needed, and whether its
+// instance is deleted. It reads the execution, or waits for a concurrent call that reads it.
 func (s *SharedRead) Ended(
 	ctx context.Context, c *Cache, r Reader, it *provider.WorkItem,
 ) (ended, deleted bool, err error) {
 	x := c.Execution(it.ExecutionID)
 	if ended, deleted, _ = hasEnded(x, it); ended {
-		return ended, deleted, nil // an ended activity stays ended
+		return ended, deleted, nil // an end is final
 	}
 	if s.started.CompareAndSwap(false, true) {
 		s.err = x.Read(s.ctx, r, it.Segment) //nolint:contextcheck // the shared one
@@ -45,7 +45,7 @@ func (s *SharedRead) Ended(
 	return ended, deleted, err
 }
 
-// hasEnded returns the cached state of a work item. A cancelled activity has ended, unless something waits for its end.
+// hasEnded returns the cached state of a work item. A cancelled activity counts as ended, unless its end is awaited.
 func hasEnded(x *Execution, it *provider.WorkItem) (ended, deleted, read bool) {
 	a := x.Activity(it.ActivityID, it.Segment)
 	return a.ExecutionEnded || a.Settled || !it.WaitForCancellation && a.Cancelled, a.Deleted, a.Read

@@ -1,4 +1,4 @@
-// Package shortrun decides which tests `go test -short` skips, and how far it reduces others.
+// Package shortrun skips tests in `go test -short`, or reduces their size.
 package shortrun
 
 import "testing"

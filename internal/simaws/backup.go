@@ -26,7 +26,7 @@ func (t *Table) Backup() Backup {
 
 			for _, chunk := range p.chunks {
 				for _, r := range chunk {
-					b.items = append(b.items, r.item) // never changed once stored
+					b.items = append(b.items, r.item) // stored items never change
 				}
 			}
 		}
@@ -35,7 +35,7 @@ func (t *Table) Backup() Backup {
 	return b
 }
 
-// isBeside reports whether a partition is of another table.
+// isBeside reports whether a partition belongs to another table.
 func (t *Table) isBeside(partition string) bool {
 	for _, other := range t.beside {
 		if strings.HasPrefix(partition, other.space) {
@@ -46,8 +46,8 @@ func (t *Table) isBeside(partition string) bool {
 	return false
 }
 
-// Restore replaces all items by those of a backup, also in the tables that Add added. On AWS, a restore creates another
-// table.
+// Restore replaces all items by the items of a backup. It also deletes the items of tables that Add added. On AWS, a
+// restore creates another table.
 func (t *Table) Restore(b Backup) {
 	t.lock(everyShard)
 
@@ -69,7 +69,7 @@ func (t *Table) Restore(b Backup) {
 		}
 
 		if err != nil {
-			panic(fmt.Sprintf("simaws: an item of a backup is refused: %v", err))
+			panic(fmt.Sprintf("simaws: restore an item of a backup: %v", err))
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestTransactWriteItems_severalTables_writesAllOrNone(t *testing.T) {
 	hub.Put.Item = key("y")
 	codes, _ := reasons(t, transact(t, c, hub, order("p", "again")))
 	if !slices.Equal(codes, []string{"None", "ConditionalCheckFailed"}) {
-		t.Errorf("a refused order: %v", codes)
+		t.Errorf("result of a rejected order: %v", codes)
 	}
 
 	for table, want := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// S3's limits of a request, from its API reference.
+// Limits of S3 requests, from the API reference.
 const (
 	mostKeys    = 1000
 	maxKeyBytes = 1024
@@ -35,15 +35,15 @@ type object struct {
 	at   time.Time
 }
 
-// BucketCall is the input of an S3 call, as an [Interceptor] receives it. Data is the written object, To the key of a
-// copy, and Keys the keys to delete.
+// BucketCall is the input of an S3 call, as an [Interceptor] receives it. Data is the written object, To is the key of
+// a copy, and Keys are the keys to delete.
 type BucketCall struct {
 	Bucket, Key, To string
 	Data            []byte
 	Keys            []string
 }
 
-// nothing is the output of a call that has none.
+// nothing is the output of a call without an output.
 type nothing struct{}
 
 // PutObject writes an object.

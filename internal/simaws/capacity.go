@@ -5,16 +5,17 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Bytes that one unit of capacity pays for.
+// Bytes per unit of capacity.
 const (
 	writeUnit = 1 << 10
 	readUnit  = 4 << 10
 )
 
-// writeUnits is what writing an item of this size costs; writing nothing costs one.
+// writeUnits returns the write units for an item of this size. A write of nothing costs one unit.
 func writeUnits(size int) int64 { return max(1, int64(size+writeUnit-1)/writeUnit) }
 
-// halfReads is what reading this much costs, in halves of a unit; finding nothing costs as much as 4 KB.
+// halfReads returns the cost of a read of this size in half read units. A read that finds nothing costs as much as a
+// read of 4 KB.
 func halfReads(size int, consistent bool) int64 {
 	units := max(1, int64(size+readUnit-1)/readUnit)
 	if consistent {
@@ -24,7 +25,7 @@ func halfReads(size int, consistent bool) int64 {
 	return units
 }
 
-// consumed is what a write cost: in the table, and in each index.
+// consumed is the cost of a write in the table and in each index.
 type consumed struct {
 	table   int64
 	indexes []int64
@@ -39,7 +40,7 @@ func (c *consumed) total() int64 {
 	return total
 }
 
-// consumed reckons a write that was evaluated and not yet applied; factor is 2 in transactions.
+// consumed returns the cost of a write that was evaluated and not applied yet. factor is 2 in transactions.
 func (w *write) consumed(factor int64) consumed {
 	c := consumed{table: factor * writeUnits(max(w.previous, w.size))}
 	if len(w.table.indexes) == 0 || w.action == actionCheck {
@@ -54,7 +55,7 @@ func (w *write) consumed(factor int64) consumed {
 	return c
 }
 
-// report is the answer to ReturnConsumedCapacity.
+// report returns the response for ReturnConsumedCapacity.
 func (t *Table) report(want ddbtypes.ReturnConsumedCapacity, c consumed) *ddbtypes.ConsumedCapacity {
 	if want == "" || want == ddbtypes.ReturnConsumedCapacityNone {
 		return nil

@@ -55,9 +55,9 @@ type Call struct {
 	// Service is "DynamoDB", "SQS", "Scheduler" or "S3", or "Lambda" for operations of an event source mapping.
 	Service string
 	// Operation is the SDK's name of the call, such as "PutItem". The Lambda operations are "Invoke", with the batch as
-	// []types.Message, and "DeleteMessageBatch", by which the mapping deletes messages.
+	// []types.Message, and "DeleteMessageBatch", with which the mapping deletes messages.
 	Operation string
-	// Input is the SDK's input struct, such as *dynamodb.PutItemInput. It belongs to the caller: do not change it.
+	// Input is the SDK's input struct, such as *dynamodb.PutItemInput. It belongs to the caller. Do not change it.
 	Input any
 	// Number counts the calls of all services from 1, in order of arrival.
 	Number int64
@@ -67,8 +67,8 @@ type Call struct {
 
 // Interceptor runs before every call. It calls next to run the call. If it returns an error without calling next, the
 // request never arrived or was rejected. If it returns an error after next, the response was lost. It may block until
-// ctx ends. It cannot turn a failed call into a success: if next returns an error, the call fails. Many goroutines call
-// it concurrently.
+// ctx ends. It cannot turn a failed call into a success: if next returns an error, the call fails. The interceptor must
+// be safe for concurrent use.
 type Interceptor func(ctx context.Context, c Call, next func() error) error
 
 // Option configures a Cloud.
@@ -86,7 +86,7 @@ func WithClock(now func() time.Time) Option {
 	return func(s *settings) { s.now = now }
 }
 
-// WithInterceptor sets the interceptor of all calls. There is only one.
+// WithInterceptor sets the interceptor of all calls. A later option replaces an earlier one.
 func WithInterceptor(i Interceptor) Option {
 	return func(s *settings) { s.intercept = i }
 }
@@ -117,13 +117,13 @@ func New(opts ...Option) *Cloud {
 	return c
 }
 
-// nanos is the present of the Cloud's clock.
+// nanos returns the time of the Cloud's clock in nanoseconds since 1970.
 func (c *Cloud) nanos() int64 { return c.now().UnixNano() }
 
-// errSkipped is the fault of an interceptor, not of a caller.
+// errSkipped reports an interceptor that did not call next and returned no error.
 var errSkipped = errors.New("simaws: the interceptor neither called next nor failed")
 
-// do counts a call, takes it through the interceptor and wraps its error as the SDK does.
+// do counts a call, runs the call inside the interceptor, and wraps its error like the SDK.
 func do[Out any](ctx context.Context, c *Cloud, op operation, in any, run func() (*Out, error)) (*Out, error) {
 	number := c.count(op)
 	if err := ctx.Err(); err != nil {
@@ -153,7 +153,8 @@ func do[Out any](ctx context.Context, c *Cloud, op operation, in any, run func()
 	return out, nil
 }
 
-// through runs a call inside the interceptor, and does not let it hide the call's error or its absence.
+// through runs a call inside the interceptor. The interceptor cannot hide the error of the call, or skip the call
+// without an error.
 func (c *Cloud) through(ctx context.Context, op operation, number int64, in any, run func() error) error {
 	result := errSkipped
 	service, name, _ := strings.Cut(op.String(), ".")
@@ -171,7 +172,7 @@ func (c *Cloud) through(ctx context.Context, op operation, number int64, in any,
 	return result
 }
 
-// wrap gives an error the form in which a client of the SDK returns it, so that callers must use errors.As.
+// wrap returns an error in the form in which an SDK client returns it, so that callers must use errors.As.
 func (o operation) wrap(err error) error {
 	service, name, _ := strings.Cut(o.String(), ".")
 

@@ -126,7 +126,7 @@ func TestInterceptor_callsOfAllServices_areSeenAndCounted(t *testing.T) {
 		c.ResetCounts()
 
 		if left := c.Counts(); len(left) != 0 || c.Capacity() != (simaws.Capacity{}) {
-			t.Error("after reset", left)
+			t.Error("calls after a reset", left)
 		}
 	})
 }
@@ -188,7 +188,7 @@ func TestPutItem_contextIsCancelled_writesNothing(t *testing.T) {
 	}
 
 	if get(t, c, key("1")) != nil {
-		t.Fatal("written after the end")
+		t.Fatal("the item was written after the cancellation")
 	}
 }
 

@@ -13,7 +13,7 @@ type condition struct {
 	used placeholders
 }
 
-// placeholders of a condition that may be absent.
+// placeholders returns the placeholders of a condition, which may be nil.
 func (c *condition) placeholders() *placeholders {
 	if c == nil {
 		return nil
@@ -22,7 +22,7 @@ func (c *condition) placeholders() *placeholders {
 	return &c.used
 }
 
-// node is a part of a condition that is true or false of an item.
+// node is a part of a condition. It is true or false for an item.
 type node interface {
 	eval(s *scope) (bool, error)
 }
@@ -31,7 +31,7 @@ type (
 	both    struct{ left, right node }
 	either  struct{ left, right node }
 	negated struct{ of node }
-	// parens remembers brackets, since DynamoDB refuses redundant ones.
+	// parens records parentheses, because DynamoDB rejects redundant parentheses.
 	parens     struct{ node }
 	comparison struct {
 		operator    token
@@ -73,7 +73,7 @@ func (n negated) eval(s *scope) (bool, error) {
 	return !ok, err
 }
 
-// eval compares; a missing attribute is unequal to everything, and neither less nor greater.
+// eval compares two operands. A missing attribute is unequal to everything, and neither less nor greater.
 func (n comparison) eval(s *scope) (bool, error) {
 	left, right := s.get(n.left), s.get(n.right)
 
@@ -106,7 +106,7 @@ func inOrder(operator token, order int) bool {
 	}
 }
 
-// ordered refuses given values of a type without an order.
+// ordered rejects values in a request whose type has no order.
 func ordered(operator string, s *scope, operands ...operand) error {
 	for _, o := range operands {
 		if !o.isValue() {
@@ -309,7 +309,7 @@ func (p *parser) in(value operand) (node, error) {
 	return oneOf{value, list}, err
 }
 
-// arguments reads operands in brackets.
+// arguments reads operands in parentheses.
 func (p *parser) arguments() ([]operand, error) {
 	if err := p.expect("("); err != nil {
 		return nil, err
@@ -366,7 +366,7 @@ func (p *parser) function() (node, error) {
 	}
 }
 
-// unknownFunction tells the functions that DynamoDB has and the simulation lacks from those that do not exist.
+// unknownFunction returns the error for a function: not simulated if DynamoDB has the function, and otherwise invalid.
 func unknownFunction(kind, name string) error {
 	switch name {
 	case "attribute_type", "contains", "size", "list_append", "if_not_exists":

@@ -50,7 +50,8 @@ func (o operation) String() string {
 	}[o]
 }
 
-// usage is what the calls of a Cloud add up to. Read capacity is kept in halves, for eventually consistent reads.
+// usage is the total usage of the calls of a Cloud. Read capacity is counted in half units, for eventually consistent
+// reads.
 type usage struct {
 	calls     [operations]atomic.Int64
 	failures  atomic.Int64
@@ -58,7 +59,7 @@ type usage struct {
 	halfReads atomic.Int64
 }
 
-// count notes a call and returns its number.
+// count counts a call and returns its number.
 func (c *Cloud) count(op operation) int64 {
 	c.usage.calls[op].Add(1)
 
@@ -85,7 +86,7 @@ func (c *Cloud) Counts() map[string]int64 {
 }
 
 // Capacity is the consumed DynamoDB capacity in units. As on AWS, a write unit is 1 KB and a read unit 4 KB, rounded up
-// for each item, or for each page of a Query. Transactional writes cost twice as much, also if they are cancelled.
+// for each item, or for each page of a Query. Transactional writes cost twice as much, even if they are cancelled.
 // Eventually consistent reads cost half. Writes to secondary indexes are included.
 type Capacity struct {
 	Read, Write float64

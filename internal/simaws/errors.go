@@ -10,10 +10,11 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// invalidParameterValue is SQS's code for what it refuses of a request.
+// invalidParameterValue is the error code of SQS for an invalid request.
 const invalidParameterValue = "InvalidParameterValue"
 
-// item is a DynamoDB item. The map is copied on its way in and out, the values in it are taken for immutable.
+// item is a DynamoDB item. The simulation copies the map on input and output, and assumes that the values are
+// immutable.
 type item = map[string]ddbtypes.AttributeValue
 
 // Codes of the reasons in a cancelled transaction.
@@ -65,7 +66,7 @@ func conflictReason() ddbtypes.CancellationReason {
 	}
 }
 
-// cancelled is the error of a transaction with a reason for each of its items.
+// cancelled returns the error of a transaction, with a reason for each item.
 func cancelled(reasons []ddbtypes.CancellationReason) error {
 	codes := make([]string, len(reasons))
 	for i, r := range reasons {
@@ -79,29 +80,29 @@ func cancelled(reasons []ddbtypes.CancellationReason) error {
 	}
 }
 
-// invalid is DynamoDB's error for a request that no state of the table could make right.
+// invalid returns DynamoDB's error for a request that is invalid regardless of the state of the table.
 func invalid(format string, args ...any) error {
 	return &smithy.GenericAPIError{
 		Code: "ValidationException", Message: fmt.Sprintf(format, args...), Fault: smithy.FaultClient,
 	}
 }
 
-// conditionFailed is the error of a plain write; old is nil unless the caller asked for the item.
+// conditionFailed returns the error of a write outside a transaction. old is nil unless the caller requested the item.
 func conditionFailed(old item) error {
 	return &ddbtypes.ConditionalCheckFailedException{
 		Message: aws.String("The conditional request failed"), Item: old,
 	}
 }
 
-// unsupported is no error of AWS: it says that the simulation lacks something, so that nobody believes it.
+// unsupported returns the error for a feature that the simulation lacks. It is not an error of AWS.
 func unsupported(what string) error {
 	return fmt.Errorf("simaws: %s is not simulated", what)
 }
 
-// sqsCode is the code under which AWS's own SQS reports an error that the SDK has a type for.
+// sqsCode returns the code of SQS for an error that has a type in the SDK.
 func sqsCode(name string) *string { return aws.String("AWS.SimpleQueueService." + name) }
 
-// invalidParameter is SQS's error for a value out of its bounds.
+// invalidParameter returns the error of SQS for a value that is out of range.
 func invalidParameter(value, parameter, reason string) error {
 	const shown = 100
 	if len(value) > shown {
@@ -114,7 +115,7 @@ func invalidParameter(value, parameter, reason string) error {
 	}
 }
 
-// missingParameter is SQS's error for a member that must be there.
+// missingParameter returns the error of SQS for a missing required parameter.
 func missingParameter(parameter string) error {
 	return &smithy.GenericAPIError{
 		Code: "MissingParameter", Fault: smithy.FaultClient,

@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// fifoShelf orders the messages of a FIFO queue: message groups by the time at which they are free, and within a group
-// by arrival.
+// fifoShelf orders the messages of a FIFO queue: message groups by the time at which they become free, and the messages
+// of a group by arrival.
 type fifoShelf struct {
 	groups map[string]*group
 	order  heap[*group]
 }
 
-// group is a message group. Those of its messages that were ever received are the first ones, since it delivers in
-// order.
+// group is a message group. Received messages come before the others, because a group delivers in order.
 type group struct {
 	name     string
 	messages []*message
-	free     int64 // when no message is in flight any more
+	free     int64 // the time at which no message is in flight
 	slot     int
 }
 
@@ -31,7 +30,7 @@ func (g *group) before(other *group) bool {
 
 func (g *group) place(slot int) { g.slot = slot }
 
-// settle finds out when the group is free: when the last of its received messages becomes visible.
+// settle sets the time at which the group becomes free: when the last of its received messages becomes visible.
 func (g *group) settle() {
 	g.free = g.messages[0].visibleAt
 
@@ -57,7 +56,7 @@ func (s *fifoShelf) put(m *message, _ int64) {
 	s.order.push(g)
 }
 
-// take offers as many messages of one group as it can before it goes on to the next: that is how SQS fills a batch.
+// take offers as many messages of a group as possible before it continues with the next group, like SQS.
 func (s *fifoShelf) take(now int64, most int, take func(m *message) bool) {
 	for most > 0 && len(s.order) > 0 && s.order.top().free <= now {
 		g := s.order.top()
@@ -83,14 +82,14 @@ func (s *fifoShelf) remove(m *message) {
 	s.resettle(g)
 }
 
-// drop takes out a message near the front, at a cost that does not depend on how many wait behind it.
+// drop removes a message near the front. The cost does not depend on the number of later messages.
 func (g *group) drop(i int) {
 	copy(g.messages[1:i+1], g.messages[:i])
 	g.messages[0] = nil
 	g.messages = g.messages[1:]
 }
 
-// resettle puts a group into its place after its messages have changed.
+// resettle moves a group to its position in the order after its messages have changed.
 func (s *fifoShelf) resettle(g *group) {
 	if len(g.messages) == 0 {
 		s.order.remove(g.slot)
@@ -111,8 +110,8 @@ func (s *fifoShelf) due() (at int64, ok bool) {
 	return s.order.top().free, true
 }
 
-// deduplicator knows the deduplication ids of the last five minutes. It keeps hashes without pointers, since a busy
-// queue has millions of them.
+// deduplicator stores the deduplication IDs of the last five minutes, as hashes without pointers, because a busy queue
+// has millions of IDs.
 type deduplicator struct {
 	seed  maphash.Seed
 	first map[fingerprint]arrival
@@ -121,13 +120,14 @@ type deduplicator struct {
 
 type fingerprint struct{ a, b uint64 }
 
-// arrival is the message that came first, and until when it keeps others out.
+// arrival is the first message with a deduplication ID, and the time until which repetitions are dropped.
 type arrival struct {
 	number uint64
 	until  int64
 }
 
-// check returns the number of the message that was the first with this id, or notes that this one is.
+// check returns the number of the first message with this ID. If there is none, it records this message as the first
+// one.
 func (d *deduplicator) check(scope, id string, number uint64, now int64) (first uint64, repeated bool) {
 	if d.first == nil {
 		d.first = map[fingerprint]arrival{}

@@ -1,12 +1,12 @@
 package simaws
 
-// member is what a heap orders; it remembers its slot, so that it can be taken out or moved.
+// member is an element of a heap. It stores its slot, so that it can be removed or moved.
 type member[T any] interface {
 	before(other T) bool
 	place(slot int)
 }
 
-// heap is a binary heap without the indirections of container/heap.
+// heap is a binary heap without the interface calls of container/heap.
 type heap[T member[T]] []T
 
 func (h *heap[T]) push(x T) {
@@ -15,10 +15,10 @@ func (h *heap[T]) push(x T) {
 	h.up(len(*h) - 1)
 }
 
-// top is the first member; the heap must not be empty.
+// top returns the first member. The heap must not be empty.
 func (h heap[T]) top() T { return h[0] }
 
-// remove takes out the member in a slot.
+// remove removes the member in a slot.
 func (h *heap[T]) remove(slot int) {
 	var none T
 

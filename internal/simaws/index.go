@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// index is one secondary index, written together with the table.
+// index is a secondary index. It is written together with the table.
 type index struct {
 	Index
 
 	table      *Table
-	projected  []string // the attributes that it holds, each once; nil: all
+	projected  []string // the projected attributes without duplicates; nil means all
 	mu         sync.Mutex
 	partitions map[string]*rows
 }
 
-// newIndex makes an empty index of a table.
+// newIndex returns an empty index of a table.
 func newIndex(t *Table, of Index) *index {
 	ix := &index{Index: of, table: t, partitions: map[string]*rows{}}
 	if of.Include == nil {
@@ -30,7 +30,7 @@ func newIndex(t *Table, of Index) *index {
 	return ix
 }
 
-// index finds an index by name.
+// index returns an index by name.
 func (t *Table) index(name string) *index {
 	for _, ix := range t.indexes {
 		if ix.Name == name {
@@ -41,7 +41,7 @@ func (t *Table) index(name string) *index {
 	return nil
 }
 
-// keyOf is where an item stands in the index; ok is false when it is not in it.
+// keyOf returns the index key of an item. ok is false if the index does not contain the item.
 func (ix *index) keyOf(it item) (k key, ok bool) {
 	partition := it[ix.PartitionKey]
 	if partition == nil {
@@ -64,7 +64,7 @@ func (ix *index) keyOf(it item) (k key, ok bool) {
 	return k, true
 }
 
-// check refuses an item whose index keys are there, and not what the index takes.
+// check rejects an item with an invalid index key.
 func (ix *index) check(it item) error {
 	for _, name := range []string{ix.PartitionKey, ix.SortKey} {
 		v := it[name]
@@ -88,10 +88,10 @@ func (ix *index) check(it item) error {
 	return nil
 }
 
-// tie makes the order of an index total.
+// tie returns a text that makes the order of an index total.
 func (k key) tie() string { return k.partition + "\x00" + k.sort }
 
-// write follows a write to the table.
+// write updates the index after a write to the table.
 func (ix *index) write(k key, old, next item, size int) {
 	before, was := ix.keyOf(old)
 	after, is := ix.keyOf(next)
@@ -129,8 +129,8 @@ func (ix *index) write(k key, old, next item, size int) {
 	}
 }
 
-// units is what a write costs in this index: one deletion and one insertion where the key changes, one write where only
-// projected attributes do, nothing where the entry stays as it was.
+// units returns the cost of a write in this index: a deletion and an insertion if the key changes, one write if only
+// projected attributes change, and nothing if the entry does not change.
 func (ix *index) units(old, next item) int64 {
 	before, was := ix.keyOf(old)
 	after, is := ix.keyOf(next)
@@ -158,7 +158,7 @@ func (ix *index) units(old, next item) int64 {
 	return units
 }
 
-// same says whether the projection of an item is as it was.
+// same reports whether the projection of an item is unchanged.
 func (ix *index) same(old, next item) bool {
 	if ix.Include == nil {
 		if len(old) != len(next) {
@@ -184,7 +184,7 @@ func (ix *index) same(old, next item) bool {
 	return true
 }
 
-// project is the part of an item that the index holds; always a copy.
+// project returns a copy of the projected attributes of an item.
 func (ix *index) project(it item) item {
 	if ix.Include == nil {
 		return clone(it)
@@ -201,7 +201,7 @@ func (ix *index) project(it item) item {
 	return out
 }
 
-// size is that of the part of an item that the index holds.
+// size returns the size of the projected attributes of an item.
 func (ix *index) size(it item) int {
 	if ix.Include == nil {
 		size, err := sizeOf(it)

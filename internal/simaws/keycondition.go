@@ -12,7 +12,7 @@ type span struct {
 	low, high string
 }
 
-// side says whether a sort key lies before (-1), in (0) or behind (1) the span.
+// side returns -1, 0 or 1 if a sort key is before, in or after the span.
 func (s span) side(sort string) int {
 	order := cmp.Compare(sort, s.low)
 
@@ -44,7 +44,7 @@ func (s span) side(sort string) int {
 	}
 }
 
-// spanOf reads a key condition over the keys of the table or of an index.
+// spanOf parses a key condition for the keys of the table or of an index.
 func (sc *schema) spanOf(c *condition, s *scope, partitionKey, sortKey string) (span, error) {
 	out, found := span{}, false
 
@@ -112,7 +112,7 @@ func (sc *schema) sortTerm(out *span, s *scope, name string, operator token, ope
 	return nil
 }
 
-// keyOperand is the text of a value that a key is compared with.
+// keyOperand returns the text of a value in a comparison with a key.
 func (sc *schema) keyOperand(s *scope, name string, o operand) (string, error) {
 	if !o.isValue() {
 		return "", invalid("Invalid KeyConditionExpression: The key %s must be compared with a value", name)
@@ -132,7 +132,7 @@ func (sc *schema) keyOperand(s *scope, name string, o operand) (string, error) {
 	return text, nil
 }
 
-// conjuncts are the parts of an expression that AND joins.
+// conjuncts returns the parts of an expression that AND joins.
 func conjuncts(n node) []node {
 	switch n := n.(type) {
 	case both:
@@ -144,7 +144,7 @@ func conjuncts(n node) []node {
 	}
 }
 
-// keyTerm takes one part of a key condition apart.
+// keyTerm parses one part of a key condition.
 func keyTerm(n node) (path operand, operator token, operands []operand, err error) {
 	switch n := n.(type) {
 	case comparison:

@@ -2,22 +2,22 @@ package simaws
 
 import "sync"
 
-// past remembers what the latest writes replaced, while somebody wants to read it.
+// past stores the items that the latest writes replaced, for stale reads.
 type past struct {
 	mu    sync.Mutex
 	depth int
 	log   []change
 }
 
-// change is what a write replaced; old is nil where there was no item.
+// change is a write with the replaced item. old is nil if there was no item.
 type change struct {
 	key key
 	old item
 }
 
 // Lag makes eventually consistent reads stale: GetItem and Query without ConsistentRead, and every Query of an index.
-// They read the table as it was n item writes ago. Each item of a transaction counts as one write, so that a read may
-// return part of a transaction. 0, the default, ends the lag and costs nothing. Items written before the call of Lag
+// They read the state of the table before the last n item writes. Each item of a transaction counts as one write, so
+// that a read may return part of a transaction. 0 is the default and ends the lag. Items written before the call of Lag
 // remain visible.
 func (t *Table) Lag(n int) {
 	t.lock(everyShard)
@@ -27,7 +27,7 @@ func (t *Table) Lag(n int) {
 	t.past.trim()
 }
 
-// note remembers a write. The shard of its key must be locked, which keeps depth still.
+// note records a write. The shard of its key must be locked, so that depth does not change.
 func (p *past) note(k key, old item) {
 	if p.depth == 0 {
 		return
@@ -52,12 +52,13 @@ func (p *past) trim() {
 	p.log = append([]change(nil), p.latest()...)
 }
 
-// latest are the writes that a stale read does not see, oldest first.
+// latest returns the writes that a stale read does not observe, oldest first.
 func (p *past) latest() []change {
 	return p.log[max(0, len(p.log)-p.depth):]
 }
 
-// undone maps the keys of the unseen writes to what was there before the first of them. All shards must be locked.
+// undone maps the keys of the unobserved writes to the items before the first of these writes. All shards must be
+// locked.
 func (p *past) undone() map[key]item {
 	undone := map[key]item{}
 
@@ -70,7 +71,7 @@ func (p *past) undone() map[key]item {
 	return undone
 }
 
-// staleItem is an item as it was. All shards must be locked.
+// staleItem returns the earlier state of an item. All shards must be locked.
 func (t *Table) staleItem(k key) item {
 	if old, known := t.past.undone()[k]; known {
 		return old
@@ -83,7 +84,7 @@ func (t *Table) staleItem(k key) item {
 	return nil
 }
 
-// staleRows is a partition of the table as it was. All shards must be locked.
+// staleRows returns the earlier state of a partition of the table. All shards must be locked.
 func (t *Table) staleRows(partition string) *rows {
 	undone, out := t.past.undone(), &rows{}
 
@@ -106,7 +107,7 @@ func (t *Table) staleRows(partition string) *rows {
 	return out
 }
 
-// stale is a partition of the index as it was. All shards of the table must be locked.
+// stale returns the earlier state of a partition of the index. All shards of the table must be locked.
 func (ix *index) stale(partition string) *rows {
 	undone, out := ix.table.past.undone(), &rows{}
 	ties := make(map[string]bool, len(undone))
@@ -134,7 +135,7 @@ func (ix *index) stale(partition string) *rows {
 	return out
 }
 
-// rowOf makes the row of an item that was stored, and therefore has a size.
+// rowOf returns the row of an item that was stored, so its size is valid.
 func rowOf(sort, tie string, it item) *row {
 	size, err := sizeOf(it)
 	if err != nil {

@@ -2,10 +2,10 @@ package simaws
 
 import "strings"
 
-// token is a word of an expression: an operator, a bracket, a name, or a placeholder with its "#" or ":".
+// token is a token of an expression: an operator, a bracket, a name, or a placeholder with its "#" or ":".
 type token string
 
-// tokenize splits an expression; kind is the member it came in, for messages.
+// tokenize splits an expression into tokens. kind is the request parameter of the expression, for error messages.
 func tokenize(kind, text string) ([]token, error) {
 	tokens := []token{}
 
@@ -55,7 +55,7 @@ func isLetter(c byte) bool {
 	return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 }
 
-// parser walks over the tokens of one expression and collects the placeholders it uses.
+// parser reads the tokens of an expression and collects its placeholders.
 type parser struct {
 	kind   string
 	tokens []token
@@ -75,7 +75,7 @@ func newParser(kind, text string) (*parser, error) {
 	return &parser{kind: kind, tokens: tokens, used: placeholders{kind: kind}}, nil
 }
 
-// peek is the next token, or "" at the end.
+// peek returns the next token, or "" at the end.
 func (p *parser) peek() token {
 	if len(p.tokens) == 0 {
 		return ""
@@ -93,10 +93,10 @@ func (p *parser) next() token {
 	return t
 }
 
-// is says whether the next token is this keyword, in any case.
+// is reports whether the next token is this keyword, in upper or lower case.
 func (p *parser) is(keyword string) bool { return strings.EqualFold(string(p.peek()), keyword) }
 
-// accept takes the next token if it is this one.
+// accept consumes the next token if it equals the argument.
 func (p *parser) accept(keyword string) bool {
 	if !p.is(keyword) {
 		return false
@@ -125,14 +125,14 @@ func (p *parser) syntax() error {
 	return invalid("Invalid %s: Syntax error; token: %q", p.kind, p.peek())
 }
 
-// operand is a place where a value comes from: an attribute by its name or alias, or a placeholder of a value.
+// operand is the source of a value: an attribute by its name or alias, or a placeholder of a value.
 type operand struct {
 	text string
 }
 
 func (o operand) isValue() bool { return o.text[0] == ':' }
 
-// operand reads a name, an alias or a value.
+// operand parses a name, an alias or a value.
 func (p *parser) operand() (operand, error) {
 	t := string(p.peek())
 	if t == "" || strings.Contains("()=,+-<>=", t) || //nolint:gocritic // t is looked for among these
@@ -157,7 +157,7 @@ func (p *parser) operand() (operand, error) {
 	return operand{t}, nil
 }
 
-// path reads a name or an alias.
+// path parses a name or an alias.
 func (p *parser) path() (operand, error) {
 	if strings.HasPrefix(string(p.peek()), ":") {
 		return operand{}, p.syntax()

@@ -17,7 +17,7 @@ import (
 // Mapping is a Lambda event source mapping. It receives messages from a queue and passes them to a function.
 //
 // After Invoke returns, the mapping deletes the messages that did not fail. Failed messages are redelivered when their
-// visibility timeout ends; the function may shorten the timeout. All messages fail if Invoke returns an error, panics,
+// visibility timeout ends. The function may shorten the timeout. All messages fail if Invoke returns an error, panics,
 // or names an ID that is not in the batch. A batch of a FIFO queue may contain several message groups, each in order.
 // Only one batch at a time contains messages of a group.
 //
@@ -38,9 +38,9 @@ type mapping struct {
 
 	cloud   *Cloud
 	queue   *queue
-	apart   context.Context //nolint:containedctx // of the calls that no invocation's end stops
+	apart   context.Context //nolint:containedctx // of calls that continue after the end of an invocation
 	running atomic.Int64
-	// idle is closed when an invocation has ended, for whoever waits for one to end.
+	// idle is closed when an invocation ends.
 	mu   sync.Mutex
 	idle chan struct{}
 }
@@ -50,7 +50,7 @@ type mapping struct {
 func (c *Cloud) Map(queueURL string, m Mapping) {
 	q, err := c.Queues.find(&queueURL)
 	if err != nil || m.Invoke == nil {
-		panic(fmt.Sprintf("simaws: a mapping needs a queue and a function: %q", queueURL))
+		panic(fmt.Sprintf("simaws: a mapping requires a queue and a function: %q", queueURL))
 	}
 
 	if m.BatchSize == 0 {
@@ -73,7 +73,7 @@ func (c *Cloud) Unmap() {
 	c.mappings = nil
 }
 
-// all are the mappings there are now, in order of creation.
+// all returns the current mappings in order of creation.
 func (c *Cloud) all() []*mapping {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -100,7 +100,7 @@ func (c *Cloud) Step() bool {
 	return false
 }
 
-// step starts an invocation if there is a batch. buried says that there were dead letters.
+// step starts an invocation if there is a batch. buried reports that messages moved to a dead-letter queue.
 func (m *mapping) step() (started, buried bool) {
 	if !m.acquire() {
 		return false, false
@@ -149,7 +149,7 @@ func (c *Cloud) NextDue() (at time.Time, ok bool) {
 
 // Changed returns a channel on which a value arrives after events that let Step deliver more or make NextDue earlier.
 // The events are: a message was sent, also with a delay; its visibility changed; a message group became free; an
-// invocation ended. The capacity of the channel is 1. Use only one reader, and let it check everything after each
+// invocation ended. The capacity of the channel is 1. Use only one reader, which must check all conditions after each
 // value.
 func (c *Cloud) Changed() <-chan struct{} { return c.changed }
 
@@ -167,7 +167,7 @@ func (m *mapping) full() bool {
 	return m.Concurrency > 0 && m.running.Load() >= int64(m.Concurrency)
 }
 
-// acquire counts one more invocation, if there may be one.
+// acquire counts a new invocation, unless the mapping has reached its concurrency.
 func (m *mapping) acquire() bool {
 	if n := m.running.Add(1); m.Concurrency > 0 && n > int64(m.Concurrency) {
 		m.running.Add(-1)
@@ -178,7 +178,7 @@ func (m *mapping) acquire() bool {
 	return true
 }
 
-// release ends what acquire began.
+// release ends an invocation that acquire counted.
 func (m *mapping) release() {
 	m.running.Add(-1)
 
@@ -191,11 +191,12 @@ func (m *mapping) release() {
 	}
 }
 
-// run hands a batch to the function and deletes what it has done. It gives back what Step or Serve acquired.
+// run passes a batch to the function, deletes the processed messages, and releases the invocation that Step or Serve
+// acquired.
 func (m *mapping) run(ctx context.Context, deliveries []delivery) {
 	done := false
 
-	defer func() { // also when Invoke ends its goroutine
+	defer func() { // even if Invoke ends its goroutine
 		if !done {
 			m.cloud.usage.failures.Add(1)
 		}
@@ -221,12 +222,12 @@ func (m *mapping) run(ctx context.Context, deliveries []delivery) {
 
 type mappedQueueKey struct{}
 
-// ofQueue is the context of a call that the mapping itself makes.
+// ofQueue returns the context of a call of the mapping itself.
 func (m *mapping) ofQueue(ctx context.Context) context.Context {
 	return context.WithValue(ctx, mappedQueueKey{}, m.queue)
 }
 
-// mappedQueue is the queue of the mapping that makes a call; empty where none does.
+// mappedQueue returns the queue of the mapping that makes a call, or an empty string for other calls.
 func mappedQueue(ctx context.Context) string {
 	if q, ok := ctx.Value(mappedQueueKey{}).(*queue); ok {
 		return q.url
@@ -235,7 +236,8 @@ func mappedQueue(ctx context.Context) string {
 	return ""
 }
 
-// invoke passes messages to the function. succeeded is false if it failed as a whole, complete if any message failed.
+// invoke passes messages to the function. succeeded is false if the invocation failed. complete is false if a message
+// failed.
 func (m *mapping) invoke(ctx context.Context, deliveries []delivery) (succeeded, complete bool) {
 	s := selection{all: true}
 	messages := make([]sqstypes.Message, len(deliveries))
@@ -261,7 +263,7 @@ func (m *mapping) invoke(ctx context.Context, deliveries []delivery) (succeeded,
 	return ok, ok && len(finished) == len(messages)
 }
 
-// protected turns a panic of the function into an error, as its crash would be.
+// protected calls the function and converts a panic to an error, like a crash of the function.
 func (m *mapping) protected(ctx context.Context, messages []sqstypes.Message) (ids []string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -272,7 +274,7 @@ func (m *mapping) protected(ctx context.Context, messages []sqstypes.Message) (i
 	return m.Invoke(ctx, messages)
 }
 
-// without returns the messages that did not fail; ok is false when a failed id is unknown.
+// without returns the messages that did not fail. ok is false if a failed ID is unknown.
 func without(messages []sqstypes.Message, failures []string) (finished []sqstypes.Message, ok bool) {
 	if len(failures) == 0 {
 		return messages, true
@@ -296,7 +298,7 @@ func without(messages []sqstypes.Message, failures []string) (finished []sqstype
 	return finished, known >= len(unseen)
 }
 
-// delete does what Lambda does after the function has returned, in batches of ten. It does not retry.
+// delete deletes messages after the function has returned, in batches of ten. Like Lambda, it does not retry.
 func (m *mapping) delete(messages []sqstypes.Message) {
 	for len(messages) > 0 {
 		n := min(maxBatch, len(messages))
@@ -310,7 +312,7 @@ func (m *mapping) delete(messages []sqstypes.Message) {
 			}
 		}
 
-		// What could not be deleted is delivered again: nothing is lost by going on.
+		// Messages that were not deleted are redelivered, so the loop can continue.
 		_, _ = do(m.apart, m.cloud, opMappingDelete, in, func() (*sqs.DeleteMessageBatchOutput, error) {
 			return m.cloud.Queues.deleteBatch(in)
 		})

@@ -180,7 +180,7 @@ func TestMapping_fifoBatchIsInFlight_restOfTheGroupWaits(t *testing.T) {
 		f.want(t, "a1 a2 b1", "b2 b3")
 
 		if _, ok := d.cloud.NextDue(); ok || d.cloud.InFlight() != 0 {
-			t.Error("something is left")
+			t.Error("work is left")
 		}
 	})
 }
@@ -216,7 +216,7 @@ func TestStep_severalMappings_runsInOrderWithinConcurrency(t *testing.T) {
 		f.want(t, "1a", "2")
 
 		if _, ok := d.cloud.NextDue(); ok {
-			t.Error("due, but both mappings are busy")
+			t.Error("NextDue reports work, but both mappings are busy")
 		}
 
 		close(release)
@@ -276,7 +276,7 @@ func TestMapping_functionDeletesAndReleasesMessages_takesEffect(t *testing.T) {
 		f.want(t, "a b", "b")
 
 		if _, ok := d.cloud.NextDue(); ok {
-			t.Error("something is left")
+			t.Error("work is left")
 		}
 	})
 }

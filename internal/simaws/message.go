@@ -21,15 +21,15 @@ type message struct {
 	lease         int64
 	firstReceived int64
 	receives      int
-	source        string // the ARN of the queue whose dead letter this is
+	source        string // the ARN of the source queue of a dead letter
 
-	// Where the message stands in a standard queue.
+	// Position of the message in a standard queue.
 	rank  int64
 	slot  int
 	ready bool
 }
 
-// content is what a sender gives.
+// content is the part of a message that the sender sets.
 type content struct {
 	messageID     string
 	body          string
@@ -39,7 +39,7 @@ type content struct {
 	trace         string
 }
 
-// before orders the heaps of a standard queue.
+// before is the order of the heaps of a standard queue.
 func (m *message) before(other *message) bool {
 	if m.rank != other.rank {
 		return m.rank < other.rank
@@ -50,10 +50,10 @@ func (m *message) before(other *message) bool {
 
 func (m *message) place(slot int) { m.slot = slot }
 
-// inFlight says whether a message was received and is still invisible.
+// inFlight reports whether a message was received and is still invisible.
 func (m *message) inFlight(now int64) bool { return m.receives > 0 && m.visibleAt > now }
 
-// delivery is what a receive saw of a message; the message itself may change meanwhile.
+// delivery is a copy of a message at the time of a receive, because the message may change later.
 type delivery struct {
 	*content
 
@@ -65,11 +65,11 @@ type delivery struct {
 	source        string
 }
 
-// Receipts are "<queue>/<message>/<receive>".
+// Receipts have the form "<queue>/<message>/<receive>".
 const receiptSeparator = "/"
 
 func (q *queue) receipt(m *message) string {
-	b := make([]byte, 0, 128) //nolint:mnd // of most names, and two numbers
+	b := make([]byte, 0, 128) //nolint:mnd // enough for most names and two numbers
 	b = append(b, q.name...)
 	b = append(b, receiptSeparator...)
 	b = strconv.AppendUint(b, m.id, 10)
@@ -78,7 +78,7 @@ func (q *queue) receipt(m *message) string {
 	return string(strconv.AppendInt(b, int64(m.receives), 10))
 }
 
-// parseReceipt takes a receipt of this queue apart.
+// parseReceipt parses a receipt of this queue.
 func (q *queue) parseReceipt(receipt string) (id uint64, receives int, err error) {
 	rest, ok := strings.CutPrefix(receipt, q.name+receiptSeparator)
 	first, second, alsoOK := strings.Cut(rest, receiptSeparator)
@@ -93,7 +93,7 @@ func (q *queue) parseReceipt(receipt string) (id uint64, receives int, err error
 	return id, receives, nil
 }
 
-// messageID makes the id of the n-th message of a queue, in the form of SQS.
+// messageID returns the ID of the n-th message of a queue, in the format of SQS.
 func (q *queue) messageID(n uint64) string {
 	const form = "00000000-0000-4000-8000-000000000000"
 
@@ -106,7 +106,7 @@ func (q *queue) messageID(n uint64) string {
 	return string(id[:])
 }
 
-// putHex writes a number right-aligned over zeros.
+// putHex writes a number in hexadecimal digits, right-aligned over zeros.
 func putHex(b []byte, n uint64) {
 	for i := len(b) - 1; i >= 0 && n > 0; i-- {
 		b[i] = "0123456789abcdef"[n&0xf]
@@ -114,7 +114,7 @@ func putHex(b []byte, n uint64) {
 	}
 }
 
-// sequenceNumber is 20 digits that grow, and no uint64, as those of AWS.
+// sequenceNumber returns an increasing number of 20 digits that exceeds uint64, like on AWS.
 func sequenceNumber(n uint64) string {
 	const none = "18800000000000000000"
 
@@ -130,7 +130,7 @@ func sequenceNumber(n uint64) string {
 	return string(text[:])
 }
 
-// selection says which attributes a receiver asked for.
+// selection is the set of attributes that a receiver requested.
 type selection struct {
 	all    bool
 	system []string
@@ -151,7 +151,7 @@ func (s *selection) has(name string) bool {
 	return false
 }
 
-// message is the delivery in the SDK's type.
+// message returns the delivery in the type of the SDK.
 func (d *delivery) message(s *selection) sqstypes.Message {
 	return sqstypes.Message{
 		MessageId:         aws.String(d.messageID),

@@ -13,14 +13,14 @@ const (
 	minExponent = -129
 )
 
-// decimal is a DynamoDB number: 0.digits times ten to the exponent, without zeros at either end; no digits is zero.
+// decimal is a DynamoDB number: 0.digits times ten to the exponent, without zeros at either end. Zero has no digits.
 type decimal struct {
 	negative bool
 	digits   string
 	exponent int
 }
 
-// parseDecimal reads a number as DynamoDB does, with its precision and its range.
+// parseDecimal parses a number with the precision and the range of DynamoDB.
 func parseDecimal(s string) (decimal, error) {
 	d := decimal{}
 	mantissa, exponent, hasExponent := s, "", false
@@ -55,7 +55,7 @@ func parseDecimal(s string) (decimal, error) {
 	return d.normal(digits)
 }
 
-// normal takes the zeros off the digits and checks the bounds.
+// normal removes the zeros at both ends of the digits and checks the range.
 func (d decimal) normal(digits string) (decimal, error) {
 	significant := strings.TrimLeft(digits, "0")
 	d.exponent -= len(digits) - len(significant)
@@ -98,7 +98,7 @@ func (d decimal) String() string {
 	}
 }
 
-// sortable writes the number so that the order of the texts is the order of the numbers.
+// sortable formats the number so that the texts sort like the numbers.
 func (d decimal) sortable() string {
 	if d.digits == "" {
 		return "1"
@@ -119,8 +119,7 @@ func (d decimal) sortable() string {
 	return "0" + string(mirrored) + "~"
 }
 
-// smallInt is the fast path of nearly every number there is: a plain integer without leading zeros that fits int64
-// with room to add.
+// smallInt is the fast path for most numbers: plain integers without leading zeros whose sum fits int64.
 func smallInt(s string) (int64, bool) {
 	const room = 18
 
@@ -134,7 +133,7 @@ func smallInt(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// canonical is the form in which a number is stored.
+// canonical returns the stored form of a number.
 func canonical(s string) (string, error) {
 	if _, ok := smallInt(s); ok {
 		return s, nil
@@ -148,7 +147,7 @@ func canonical(s string) (string, error) {
 	return d.String(), nil
 }
 
-// sortableNumber is the text that orders a number that is known to be valid.
+// sortableNumber returns the sortable text of a valid number.
 func sortableNumber(s string) string {
 	d, err := parseDecimal(s)
 	if err != nil {
@@ -158,7 +157,7 @@ func sortableNumber(s string) string {
 	return d.sortable()
 }
 
-// compareNumbers orders two valid numbers.
+// compareNumbers compares two valid numbers.
 func compareNumbers(a, b string) int {
 	x, okX := smallInt(a)
 	y, okY := smallInt(b)
@@ -177,7 +176,7 @@ func compareNumbers(a, b string) int {
 	return strings.Compare(sortableNumber(a), sortableNumber(b))
 }
 
-// addNumbers is a + b, or a - b.
+// addNumbers returns a + b, or a - b.
 func addNumbers(a, b string, minus bool) (string, error) {
 	x, okX := smallInt(a)
 	y, okY := smallInt(b)
@@ -207,7 +206,7 @@ func addNumbers(a, b string, minus bool) (string, error) {
 	return addDecimals(dx, dy)
 }
 
-// addDecimals adds over the smaller of both scales, exactly.
+// addDecimals adds two decimals exactly, at the smaller of both scales.
 func addDecimals(x, y decimal) (string, error) {
 	scale := min(x.exponent-len(x.digits), y.exponent-len(y.digits))
 	sum := new(big.Int).Add(x.integer(scale), y.integer(scale))
@@ -224,7 +223,7 @@ func addDecimals(x, y decimal) (string, error) {
 	return d.String(), nil
 }
 
-// integer is the number in units of ten to the scale.
+// integer returns the number in units of ten to the scale.
 func (d decimal) integer(scale int) *big.Int {
 	n, _ := new(big.Int).SetString("0"+d.digits, 10)
 	shift := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(d.exponent-len(d.digits)-scale)), nil)

@@ -5,15 +5,15 @@ import (
 )
 
 const (
-	// maxPayload is the payload limit of a synchronous invocation: 6 MB, of which a mapping passes a batch in one
+	// maxPayload is the payload limit of a synchronous invocation, 6 MB. A mapping passes a batch in one invocation
 	// (https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html, BatchSize).
 	maxPayload = 6 << 20
-	// recordBytes is what a record of an event takes beside what its message contains: names, time stamps, checksums
-	// and the ARN of its queue. A receipt of SQS is longer than one of the simulation.
+	// recordBytes is the size of a record in an event without the content of its message: names, timestamps, checksums
+	// and the ARN of the queue. It allows for receipts of SQS, which are longer than receipts of the simulation.
 	recordBytes = 1500
 )
 
-// payloads splits a batch, in order, into parts that each fit the payload of an invocation.
+// payloads splits a batch, in order, into parts that fit the payload of an invocation.
 func payloads(batch []delivery) iter.Seq[[]delivery] {
 	return func(yield func([]delivery) bool) {
 		if fits(batch) {
@@ -34,7 +34,7 @@ func payloads(batch []delivery) iter.Seq[[]delivery] {
 	}
 }
 
-// fits reports whether a batch is within the limit however its bodies are escaped, and without a look at each byte.
+// fits reports whether a batch is within the limit even if all characters are escaped. It does not read the bodies.
 func fits(batch []delivery) bool {
 	size := 0
 	for i := range batch {
@@ -45,7 +45,7 @@ func fits(batch []delivery) bool {
 	return true
 }
 
-// recordSize is how many bytes a message takes in the JSON of an event.
+// recordSize returns the number of bytes of a message in the JSON of an event.
 func recordSize(d *delivery) int {
 	escaped := 0
 	for _, c := range []byte(d.body) {
@@ -57,7 +57,8 @@ func recordSize(d *delivery) int {
 	return recordBytes + d.bytes() + escaped
 }
 
-// bytes is what a message contains. Binary values of attributes are base64, which is at most twice as long.
+// bytes returns the size of the content of a message. Binary values of attributes count twice, because base64 is at
+// most twice as long.
 func (d *delivery) bytes() int {
 	size := len(d.receipt) + len(d.body)
 	for name, a := range d.attributes {

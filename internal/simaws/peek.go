@@ -36,11 +36,12 @@ func (q *Queues) Len(queueURL string) int {
 	return len(found.messages)
 }
 
-// itemOverhead is what DynamoDB bills for the storage of an item besides its attributes, in the table and each index.
+// itemOverhead is the number of bytes that DynamoDB bills for an item in addition to its attributes, in the table and
+// in each index.
 const itemOverhead = 100
 
-// StoredBytes returns the size of the table with its indexes, as DynamoDB bills its storage. Like [Table.Heads], it is
-// not counted.
+// StoredBytes returns the billed storage of the table with its indexes, in bytes. Like [Table.Heads], it is not
+// counted.
 func (t *Table) StoredBytes() (size int64) {
 	t.lock(everyShard)
 	defer t.unlock(everyShard)

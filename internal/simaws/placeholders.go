@@ -7,7 +7,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// placeholders are the aliases and values that an expression uses, each once.
+// placeholders are the aliases and values of an expression, without duplicates.
 type placeholders struct {
 	kind   string
 	names  []string
@@ -26,14 +26,14 @@ func (p *placeholders) addValue(value string) {
 	}
 }
 
-// scope is what an expression is evaluated against.
+// scope contains the item, the aliases and the values for the evaluation of an expression.
 type scope struct {
 	item   item
 	names  map[string]string
 	values item
 }
 
-// name is the attribute that an operand means.
+// name returns the attribute name of an operand.
 func (s *scope) name(o operand) string {
 	if o.text[0] == '#' {
 		return s.names[o.text]
@@ -42,7 +42,7 @@ func (s *scope) name(o operand) string {
 	return o.text
 }
 
-// get is the value of an operand, nil if there is no such attribute.
+// get returns the value of an operand, or nil if the attribute does not exist.
 func (s *scope) get(o operand) ddbtypes.AttributeValue {
 	if o.isValue() {
 		return s.values[o.text]
@@ -51,7 +51,8 @@ func (s *scope) get(o operand) ddbtypes.AttributeValue {
 	return s.item[s.name(o)]
 }
 
-// check refuses placeholders that are used and not defined, or defined and not used by either expression (nil: none).
+// check rejects placeholders that are used but not defined, or that are defined but used by neither expression. An
+// expression may be nil.
 func (s *scope) check(a, b *placeholders) error {
 	if a == nil {
 		a, b = b, nil
@@ -93,7 +94,7 @@ func (s *scope) check(a, b *placeholders) error {
 	return nil
 }
 
-// checkNone is check without any expression.
+// checkNone is like check for a request without expressions.
 func (s *scope) checkNone() error {
 	if s.names != nil {
 		return invalid("ExpressionAttributeNames can only be specified when using expressions")
@@ -145,7 +146,7 @@ func countNew(names, known []string) int {
 	return n
 }
 
-// unused says which of the given placeholders no expression uses.
+// unused returns the error for placeholders that no expression uses.
 func unused[V any](member string, given map[string]V, a, b *placeholders) error {
 	keys := []string{}
 

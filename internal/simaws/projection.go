@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// project reads a projection: whole attributes, by their names or by aliases, each once. The aliases are added to those
-// that are used.
+// project parses a projection: whole attributes by name or alias, without duplicates. It adds the aliases to the used
+// aliases.
 func (s *scope) project(expression *string, used placeholders) (names []string, all placeholders, err error) {
 	if expression == nil {
 		return nil, used, nil
@@ -48,7 +48,7 @@ func (s *scope) project(expression *string, used placeholders) (names []string, 
 	return names, used, nil
 }
 
-// selected is an item with those of its attributes that are projected; nil projects all.
+// selected returns an item with only the projected attributes. A nil projection selects all attributes.
 func selected(it item, names []string) item {
 	if names == nil {
 		return it

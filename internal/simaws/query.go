@@ -8,7 +8,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// query is a Query that was checked.
+// query is a validated Query.
 type query struct {
 	table      *Table
 	index      *index // nil for the table
@@ -22,15 +22,15 @@ type query struct {
 	projection []string // nil: all attributes
 }
 
-// startKey is where the previous page ended.
+// startKey is the key at which the previous page ended.
 type startKey struct{ sort, tie string }
 
-// page is what a Query found. Its items are the stored ones.
+// page is the result of a Query. Its items are the stored items, not copies.
 type page struct {
 	items   []item
 	scanned int
 	size    int
-	last    *row // where it stopped before the end
+	last    *row // the last row, if the page stopped before the end
 }
 
 // Query reads items of one partition in the order of their sort keys, one page at a time. A page contains at most Limit
@@ -158,7 +158,7 @@ func (q *query) setConditions(in *dynamodb.QueryInput) error {
 	return err
 }
 
-// keys are the key attributes of what is queried.
+// keys returns the key attributes of the queried table or index.
 func (q *query) keys() (partitionKey, sortKey string) {
 	if q.index != nil {
 		return q.index.PartitionKey, q.index.SortKey
@@ -167,7 +167,7 @@ func (q *query) keys() (partitionKey, sortKey string) {
 	return q.table.PartitionKey, q.table.SortKey
 }
 
-// setStart reads an ExclusiveStartKey, which is the whole key of an item, and of its index entry.
+// setStart parses an ExclusiveStartKey: the whole key of an item and of its index entry.
 func (q *query) setStart(start item) error {
 	if start == nil {
 		return nil
@@ -200,7 +200,7 @@ func (q *query) setStart(start item) error {
 	return nil
 }
 
-// run reads under the locks that the freshness it wants takes.
+// run reads a page under the locks that its consistency requires.
 func (q *query) run() (page, error) {
 	t := q.table
 	mask := t.shardOf(q.span.partition)
@@ -235,7 +235,7 @@ func (q *query) live(mask uint64) (page, error) {
 	return q.read(q.index.partitions[q.span.partition])
 }
 
-// read walks over the span from one of its ends, or from the start key.
+// read reads the rows of the span from one of its ends, or from the start key.
 func (q *query) read(l *rows) (page, error) {
 	out := page{}
 	if l == nil {
@@ -277,7 +277,7 @@ func (q *query) read(l *rows) (page, error) {
 	return out, nil
 }
 
-// first is the position where reading begins.
+// first returns the position of the first row.
 func (q *query) first(l *rows) position {
 	if q.backward {
 		end := l.search(func(r *row) bool {
@@ -303,7 +303,7 @@ func (q *query) selects(it item) (bool, error) {
 	return q.filter.root.eval(&s)
 }
 
-// keyAt is the LastEvaluatedKey of the row at which a page stopped.
+// keyAt returns the LastEvaluatedKey for the last row of a page.
 func (q *query) keyAt(r *row) item {
 	if r == nil {
 		return nil

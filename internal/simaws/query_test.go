@@ -287,14 +287,14 @@ func TestQuery_projection_returnsOnlyItsAttributes(t *testing.T) {
 		out.Items[0]["status"] == nil {
 		t.Errorf("%v, %v", out, err)
 	} else if units := *out.ConsumedCapacity.CapacityUnits; units < 2.5 {
-		t.Errorf("%v units were consumed: less than the item takes", units)
+		t.Errorf("%v units were consumed, fewer than a read of the item", units)
 	}
 	for _, bad := range []string{"", "sk,", "sk, sk", "#none", "status", "a b"} {
 		if _, err := query(bad, nil); err == nil {
-			t.Errorf("the projection %q is taken", bad)
+			t.Errorf("the projection %q is accepted", bad)
 		}
 	}
 	if _, err := query("sk", map[string]string{"#unused": "status"}); err == nil {
-		t.Error("an alias that is not used is taken")
+		t.Error("an unused alias is accepted")
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// queue is one SQS queue: what both kinds have in common. Which message comes next is its shelf's affair.
+// queue is an SQS queue. It implements the behavior that standard and FIFO queues share. Its shelf determines the order
+// of delivery.
 type queue struct {
 	QueueConfig
 
@@ -23,25 +24,25 @@ type queue struct {
 	messages map[uint64]*message
 	shelf    shelf
 	seen     deduplicator
-	// changed is closed when something may be received earlier than whoever waits on it was told.
+	// changed is closed when a message may become visible earlier than a waiting receiver expects.
 	changed chan struct{}
 
 	disorder Disorder
 	rand     *rand.Rand
 }
 
-// shelf keeps the messages of a queue in the order of their delivery.
+// shelf contains the messages of a queue in the order of their delivery.
 type shelf interface {
 	// put adds a message that is not on the shelf.
 	put(m *message, now int64)
-	// take offers the visible messages in order until most were taken. take says whether it took one, and then has
-	// hidden it; what it did not take is off the shelf.
+	// take offers the visible messages to a function in order, until the function has taken most of them. The function
+	// reports whether it took the message, and then has hidden it. A message that it did not take is removed from the
+	// shelf.
 	take(now int64, most int, take func(m *message) bool)
-	// moved follows a change of a message's visibleAt.
+	// moved updates the order after a change of a message's visibleAt.
 	moved(m *message, now int64)
 	remove(m *message)
-	// due is the time at which the next message becomes visible (or since when it has been); ok is false on an empty
-	// shelf.
+	// due returns the time at which the next message becomes or became visible. ok is false if the shelf is empty.
 	due() (at int64, ok bool)
 }
 
@@ -70,7 +71,7 @@ func (q *queue) disturb(d Disorder) {
 	q.rand = rand.New(rand.NewPCG(d.Seed, d.Seed))
 }
 
-// rank is a message's place among the visible ones of a standard queue.
+// rank returns the position of a message among the visible messages of a standard queue.
 func (q *queue) rank(m *message) int64 {
 	if q.disorder.Reorder {
 		return q.rand.Int64()
@@ -79,7 +80,7 @@ func (q *queue) rank(m *message) int64 {
 	return m.visibleAt
 }
 
-// notify tells those who wait for this queue, and the driver of the Cloud. The queue must be locked.
+// notify wakes the receivers that wait for this queue, and the driver of the Cloud. The queue must be locked.
 func (q *queue) notify() {
 	if q.changed != nil {
 		close(q.changed)
@@ -89,7 +90,7 @@ func (q *queue) notify() {
 	q.cloud.notify()
 }
 
-// put stores a message, or answers for the one that it repeats. The queue must be locked.
+// put stores a message, or returns the message that it repeats. The queue must be locked.
 func (q *queue) put(c content, delay time.Duration) (messageID, sequence string) {
 	now := q.cloud.nanos()
 	n := q.arrivals + 1
@@ -130,18 +131,19 @@ func (q *queue) add(c content, now, visibleAt int64) *message {
 	return m
 }
 
-// batch is what a receive found.
+// batch is the result of a receive.
 type batch struct {
 	deliveries []delivery
-	// changed ends the wait of a receiver that found nothing; due is when to look again at the latest, if hasDue.
+	// changed ends the wait of a receiver without messages. If hasDue is set, due is the latest time of the next
+	// attempt.
 	changed <-chan struct{}
 	due     int64
 	hasDue  bool
-	// buried says that messages went to the dead-letter queue.
+	// buried reports that messages moved to the dead-letter queue.
 	buried bool
 }
 
-// receive takes up to most visible messages, and moves those that were received too often to the dead-letter queue.
+// receive returns up to most visible messages. It moves messages that were received too often to the dead-letter queue.
 func (q *queue) receive(most int, visibility time.Duration) batch {
 	now := q.cloud.nanos()
 
@@ -179,7 +181,7 @@ func (q *queue) receive(most int, visibility time.Duration) batch {
 	return out
 }
 
-// deliver hides a message and returns what its receiver sees. The queue must be locked, and the shelf not know yet.
+// deliver hides a message and returns its delivery. The queue must be locked. The caller updates the shelf afterwards.
 func (q *queue) deliver(m *message, now int64, visibility time.Duration) delivery {
 	m.receives++
 	m.visibleAt = now + int64(visibility)
@@ -195,7 +197,7 @@ func (q *queue) deliver(m *message, now int64, visibility time.Duration) deliver
 	}
 }
 
-// waiting is the channel that ends the wait of a receiver. The queue must be locked.
+// waiting returns the channel that ends the wait of a receiver. The queue must be locked.
 func (q *queue) waiting() <-chan struct{} {
 	if q.changed == nil {
 		q.changed = make(chan struct{})
@@ -204,8 +206,8 @@ func (q *queue) waiting() <-chan struct{} {
 	return q.changed
 }
 
-// bury takes in a dead letter of another queue: as a new message, but with its MessageId and, in a standard queue, the
-// time at which it was sent.
+// bury adds a dead letter of another queue as a new message. The message keeps its MessageId and, in a standard queue,
+// its SentTimestamp.
 func (q *queue) bury(dead *message, source string) {
 	now := q.cloud.nanos()
 
@@ -224,8 +226,8 @@ func (q *queue) bury(dead *message, source string) {
 	q.notify()
 }
 
-// remove deletes the message of a receipt. A FIFO queue refuses a receipt that has expired; a standard queue succeeds
-// with one, and deletes the message unless it was received again.
+// remove deletes the message of a receipt. A FIFO queue rejects an expired receipt. A standard queue accepts it, and
+// deletes the message unless it was received again.
 func (q *queue) remove(receipt string) error {
 	id, receives, err := q.parseReceipt(receipt)
 	if err != nil {
@@ -241,7 +243,7 @@ func (q *queue) remove(receipt string) error {
 
 	switch {
 	case m == nil:
-		return nil // deleting twice is fine
+		return nil // a repeated deletion succeeds
 	case q.fifo && (m.receives != receives || !m.inFlight(now)):
 		return invalidParameter(receipt, "ReceiptHandle", "The receipt handle has expired.")
 	case m.receives != receives:
@@ -252,13 +254,13 @@ func (q *queue) remove(receipt string) error {
 	delete(q.messages, m.id)
 
 	if q.fifo {
-		q.notify() // the next of its group may be visible now
+		q.notify() // the next message of the group may be visible now
 	}
 
 	return nil
 }
 
-// changeVisibility makes a message in flight visible again after a time.
+// changeVisibility makes a message in flight visible after a timeout.
 func (q *queue) changeVisibility(receipt string, timeout time.Duration) error {
 	id, receives, err := q.parseReceipt(receipt)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// SQS's limits, from "Amazon SQS message quotas" and the API reference.
+// Limits of SQS, from "Amazon SQS message quotas" and the API reference.
 const (
 	maxBatch        = 10
 	maxMessageSize  = 1 << 20
@@ -21,7 +21,7 @@ const (
 	deduplication     = 5 * time.Minute
 )
 
-// urlScheme is the beginning of every queue URL.
+// urlScheme is the prefix of every queue URL.
 const urlScheme = "sim://"
 
 // Queues simulates the SQS queues of a Cloud. It implements any interface that consists of its methods of the SDK
@@ -86,7 +86,7 @@ func (q *Queues) deadLetterQueue(name string, config QueueConfig) *queue {
 
 	target := q.byName[config.DeadLetterQueue]
 	if target == nil || config.MaxReceiveCount < 1 || target.fifo != isFIFO(name) {
-		panic(fmt.Sprintf("simaws: queue %q: %d receives and then dead-letter queue %q is no redrive policy",
+		panic(fmt.Sprintf("simaws: queue %q: invalid redrive policy: %d receives, dead-letter queue %q",
 			name, config.MaxReceiveCount, config.DeadLetterQueue))
 	}
 
@@ -95,7 +95,7 @@ func (q *Queues) deadLetterQueue(name string, config QueueConfig) *queue {
 
 func isFIFO(name string) bool { return strings.HasSuffix(name, ".fifo") }
 
-// find returns the queue of a URL.
+// find returns the queue with a URL.
 func (q *Queues) find(url *string) (*queue, error) {
 	if url == nil {
 		return nil, missingParameter("QueueUrl")
@@ -130,7 +130,7 @@ type Disorder struct {
 func (q *Queues) Disorder(queueURL string, d Disorder) {
 	found, err := q.find(&queueURL)
 	if err != nil || found.fifo {
-		panic(fmt.Sprintf("simaws: %q is no standard queue", queueURL))
+		panic(fmt.Sprintf("simaws: %q is not a standard queue", queueURL))
 	}
 
 	found.disturb(d)

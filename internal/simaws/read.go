@@ -64,13 +64,13 @@ func (t *Table) get(k key, consistent bool) (it item, size int) {
 	return it, rowOf("", "", it).size
 }
 
-// reportRead is the answer to ReturnConsumedCapacity of a read.
+// reportRead returns the response for ReturnConsumedCapacity of a read.
 func (t *Table) reportRead(want ddbtypes.ReturnConsumedCapacity, halves int64, ix *index) *ddbtypes.ConsumedCapacity {
 	if want == "" || want == ddbtypes.ReturnConsumedCapacityNone {
 		return nil
 	}
 
-	units := aws.Float64(float64(halves) / 2) //nolint:mnd // halves
+	units := aws.Float64(float64(halves) / 2) //nolint:mnd // in half units
 	out := &ddbtypes.ConsumedCapacity{TableName: aws.String(t.Name), CapacityUnits: units}
 
 	switch {

@@ -80,7 +80,7 @@ func wanted(in *sqs.ReceiveMessageInput) selection {
 	return s
 }
 
-// await receives, and waits for the first message.
+// await receives messages. If there are none, it waits for the first message.
 func (q *queue) await(
 	ctx context.Context, most int, visibility, wait time.Duration,
 ) ([]delivery, error) {
@@ -103,7 +103,7 @@ func (q *queue) await(
 	return b.deliveries, nil
 }
 
-// newAlarm is a timer that wait sets, and stops.
+// newAlarm returns a stopped timer for wait.
 func newAlarm() *time.Timer {
 	t := time.NewTimer(maxVisibility * time.Second)
 	t.Stop()
@@ -111,7 +111,7 @@ func newAlarm() *time.Timer {
 	return t
 }
 
-// wait returns when it may be worth to receive again.
+// wait returns when another receive may succeed.
 func (b *batch) wait(ctx context.Context, c *Cloud, alarm *time.Timer, timeout <-chan time.Time) (
 	timedOut bool, err error,
 ) {
@@ -309,7 +309,7 @@ func (q *queue) attributes() map[string]string {
 	return out
 }
 
-// PurgeQueue deletes all messages of a queue, also those in flight. It keeps the deduplication IDs.
+// PurgeQueue deletes all messages of a queue, including messages in flight. It does not delete the deduplication IDs.
 func (q *Queues) PurgeQueue(
 	ctx context.Context, in *sqs.PurgeQueueInput, _ ...func(*sqs.Options),
 ) (*sqs.PurgeQueueOutput, error) {
@@ -324,7 +324,7 @@ func (q *Queues) PurgeQueue(
 	})
 }
 
-// purge takes away what is there by now: what a schedule will send is not.
+// purge deletes the current messages. It does not delete messages that a schedule will send.
 func (q *queue) purge() {
 	now := q.cloud.nanos()
 

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// isReserved says whether DynamoDB refuses a word as an attribute name in expressions, in any case: such names need an
-// alias. Emulators let many of them pass.
+// isReserved reports whether DynamoDB rejects a word as an attribute name in expressions, in upper or lower case. Such
+// names require an alias. Emulators accept many of these words.
 func isReserved(name string) bool { return reservedWords()[strings.ToUpper(name)] }
 
 // reservedWords is the list of the DynamoDB developer guide, "Reserved words in DynamoDB".

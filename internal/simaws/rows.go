@@ -6,13 +6,14 @@ import (
 	"sort"
 )
 
-// chunkSize bounds what one insertion moves, so that a partition of a million rows stays cheap.
+// chunkSize limits the number of rows that an insertion moves, so that insertions are fast in a partition of a million
+// rows.
 const chunkSize = 256
 
-// row is one item in the order of a table's or an index's partition. The item's map is never changed once stored.
+// row is an item in the order of a partition of the table or an index. The map of a stored item does not change.
 type row struct {
 	sort string // the sort key, as a text in key order
-	tie  string // of index rows: the primary key, which makes the order total
+	tie  string // the primary key, for index rows; makes the order total
 	item item
 	size int
 }
@@ -25,17 +26,17 @@ func (r *row) compare(sort, tie string) int {
 	return cmp.Compare(r.tie, tie)
 }
 
-// rows is a partition: rows in order, in chunks.
+// rows is a partition. It holds its rows in order, in chunks.
 type rows struct {
 	chunks [][]*row
 }
 
-// position is a place in rows; the one past the end has a chunk that does not exist.
+// position is a position in rows. The position after the end has the index of a chunk that does not exist.
 type position struct {
 	chunk, at int
 }
 
-// search finds the first row for which reached holds; reached must be false up to a row and true from there.
+// search returns the first row for which reached is true. reached must be true for all rows after it.
 func (l *rows) search(reached func(*row) bool) position {
 	chunk := sort.Search(len(l.chunks), func(i int) bool {
 		last := l.chunks[i][len(l.chunks[i])-1]
@@ -51,7 +52,7 @@ func (l *rows) search(reached func(*row) bool) position {
 	return position{chunk, sort.Search(len(rows), func(i int) bool { return reached(rows[i]) })}
 }
 
-// at returns the row at a position, or nil beyond either end.
+// at returns the row at a position, or nil outside the rows.
 func (l *rows) at(p position) *row {
 	if p.chunk < 0 || p.chunk >= len(l.chunks) {
 		return nil
@@ -68,7 +69,7 @@ func (l *rows) next(p position) position {
 	return position{chunk: p.chunk + 1}
 }
 
-// previous is the position before p, which may be the one past the end.
+// previous returns the position before p, which may be the position after the end.
 func (l *rows) previous(p position) position {
 	if p.at > 0 {
 		return position{p.chunk, p.at - 1}
@@ -91,12 +92,12 @@ func (l *rows) find(sort, tie string) *row {
 	return r
 }
 
-// seek is the position of a key, or of the first one after it.
+// seek returns the position of a key, or of the first greater key.
 func (l *rows) seek(sort, tie string) position {
 	return l.search(func(r *row) bool { return r.compare(sort, tie) >= 0 })
 }
 
-// insert adds a row whose key is not there yet.
+// insert adds a row with a new key.
 func (l *rows) insert(r *row) {
 	p := l.seek(r.sort, r.tie)
 	if p.chunk == len(l.chunks) {
@@ -115,7 +116,7 @@ func (l *rows) insert(r *row) {
 	}
 }
 
-// add puts a row behind all others: full chunks stay full.
+// add appends a row. It does not split full chunks.
 func (l *rows) add(r *row) {
 	last := len(l.chunks) - 1
 	if last < 0 || len(l.chunks[last]) >= chunkSize {
@@ -127,7 +128,7 @@ func (l *rows) add(r *row) {
 	l.chunks[last] = append(l.chunks[last], r)
 }
 
-// remove takes out the row of a key, if it is there.
+// remove removes the row of a key, if the row exists.
 func (l *rows) remove(sort, tie string) {
 	p := l.seek(sort, tie)
 

@@ -12,7 +12,7 @@ import (
 	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 )
 
-// Scheduler's limits, from its API reference.
+// Limits of EventBridge Scheduler, from the API reference.
 const (
 	maxScheduleName   = 64
 	maxScheduleRetry  = 185
@@ -22,8 +22,8 @@ const (
 	scheduleAtPattern = "at(2006-01-02T15:04:05)"
 )
 
-// checkSchedule refuses what AWS refuses of a one-time schedule, and returns when it is to fire. A time in the past is
-// refused too: AWS does not say what it does with one, so nobody may rely on it.
+// checkSchedule rejects one-time schedules that AWS rejects, and returns the time at which the schedule fires. It also
+// rejects times in the past, because AWS does not document their effect.
 func (s *Schedules) checkSchedule(in *scheduler.CreateScheduleInput) (at time.Time, err error) {
 	switch {
 	case !isScheduleName(aws.ToString(in.Name)):
@@ -52,7 +52,7 @@ func (s *Schedules) checkSchedule(in *scheduler.CreateScheduleInput) (at time.Ti
 	return at, nil
 }
 
-// simulated refuses what AWS would take.
+// simulated rejects valid schedules that the simulation does not support.
 func simulated(in *scheduler.CreateScheduleInput) error {
 	expression, zone := aws.ToString(in.ScheduleExpression), aws.ToString(in.ScheduleExpressionTimezone)
 
@@ -111,7 +111,7 @@ func checkRetries(p *schedulertypes.RetryPolicy) error {
 	return nil
 }
 
-// isScheduleName says whether Scheduler takes a text as the name of a schedule or a group.
+// isScheduleName reports whether Scheduler accepts a text as the name of a schedule or a group.
 func isScheduleName(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; !isLetter(c) && (c < '0' || c > '9') && c != '-' && c != '.' {
@@ -122,7 +122,7 @@ func isScheduleName(name string) bool {
 	return name != "" && len(name) <= maxScheduleName
 }
 
-// clampedNanos is a time as nanoseconds since 1970, or the last that there are.
+// clampedNanos returns a time as nanoseconds since 1970, limited to the maximum of int64.
 func clampedNanos(t time.Time) int64 {
 	if last := time.Unix(0, math.MaxInt64); t.After(last) {
 		return math.MaxInt64

@@ -15,7 +15,7 @@ import (
 	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 )
 
-// precision is how late a schedule may fire: one for 1:00 does at some time until 1:00:59.
+// precision is the maximum delay of a schedule. A schedule for 1:00 fires between 1:00:00 and 1:00:59.
 const precision = time.Minute
 
 // defaultGroup is the schedule group that every account has.
@@ -37,7 +37,7 @@ type Schedules struct {
 type schedule struct {
 	input    scheduler.CreateScheduleInput
 	created  time.Time
-	gone     int64 // when it is deleted by itself; 0 is never
+	gone     int64 // the time at which it deletes itself; 0 means never
 	queue    *queue
 	messages []uint64
 }
@@ -51,7 +51,7 @@ type ScheduleDisorder struct {
 	LateFrom, LateTo time.Duration
 	// Twice is the probability (0 to 1) that a schedule fires a second time, up to a minute after the first.
 	Twice float64
-	// Linger is the time for which a schedule keeps its name after it has fired for the last time.
+	// Linger is the time for which the name of a schedule stays in use after it has fired for the last time.
 	Linger time.Duration
 }
 
@@ -173,7 +173,7 @@ func (s *Schedules) GetSchedule(
 	})
 }
 
-// mostListed is how many schedules a page of a list has at most.
+// mostListed is the maximum number of schedules in a page of a list.
 const mostListed = 100
 
 // ListSchedules lists the names of a group's schedules in sorted order.
@@ -234,8 +234,8 @@ func (s *Schedules) DeleteSchedule(
 	})
 }
 
-// arm puts what the schedule will send into its queue. Where there is no such queue, it goes to the dead letters
-// instead, if they are anywhere.
+// arm puts the message of a schedule into its queue, where it is invisible until it is due. If the queue does not
+// exist, the message goes to the dead-letter queue, if there is one.
 func (s *Schedules) arm(in *scheduler.CreateScheduleInput, at time.Time) *schedule {
 	d, own := s.disorder, s.chances(*in.Name)
 	sch := &schedule{input: *in, created: s.cloud.now()}
@@ -262,7 +262,7 @@ func (s *Schedules) arm(in *scheduler.CreateScheduleInput, at time.Time) *schedu
 	return sch
 }
 
-// chances are a schedule's own, whenever and in whatever order it is created.
+// chances returns the random numbers of a schedule. They do not depend on the time and order of its creation.
 func (s *Schedules) chances(name string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // never fails
@@ -270,10 +270,10 @@ func (s *Schedules) chances(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(s.disorder.Seed, h.Sum64()))
 }
 
-// over says whether a schedule has deleted itself.
+// over reports whether a schedule has deleted itself.
 func (s *schedule) over(now int64) bool { return s.gone != 0 && s.gone <= now }
 
-// find returns a schedule that is there. Schedules must be locked.
+// find returns an existing schedule. Schedules must be locked.
 func (s *Schedules) find(group, name *string) (in map[string]*schedule, found *schedule, err error) {
 	in, err = s.group(group)
 	if err != nil {
@@ -320,7 +320,7 @@ func (q *Queues) ARN(queueURL string) string {
 	return found.arn()
 }
 
-// ofARN returns the queue of an ARN, nil when there is none.
+// ofARN returns the queue with an ARN, or nil if there is none.
 func (q *Queues) ofARN(arn string) *queue {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
@@ -333,7 +333,8 @@ func (q *Queues) ofARN(arn string) *queue {
 	return found
 }
 
-// appear puts a message into the queue that will be sent at a time, however far away, and returns its number.
+// appear puts a message into the queue that becomes visible at a time, without a limit of the delay. It returns the
+// number of the message.
 func (q *queue) appear(body string, at int64) uint64 {
 	now := q.cloud.nanos()
 
@@ -348,7 +349,7 @@ func (q *queue) appear(body string, at int64) uint64 {
 	return m.id
 }
 
-// withdraw takes a message back that has not appeared yet.
+// withdraw removes a message that is not visible yet.
 func (q *queue) withdraw(id uint64) {
 	now := q.cloud.nanos()
 

@@ -98,7 +98,7 @@ func TestCreateSchedule_nameInUse_isAConflict(t *testing.T) {
 	wantCode(t, err, "ConflictException")
 
 	if _, conflict := errors.AsType[*types.ConflictException](err); !conflict {
-		t.Errorf("not of the SDK's type: %v", err)
+		t.Errorf("error is not of the SDK's type: %v", err)
 	}
 
 	a.add(time.Minute + 9*time.Second)
@@ -163,11 +163,11 @@ func TestSchedule_lateByUpToAMinute_orderDependsOnTheSeed(t *testing.T) {
 		}
 
 		if first != nil && strings.Join(first, "") != strings.Join(order, "") {
-			t.Errorf("fired as %q and then as %q", first, order)
+			t.Errorf("order %q in the first run, %q in the second run", first, order)
 		}
 
 		if first = order; strings.Join(order, "") == "abcdefghijklmnopqrst" {
-			t.Errorf("all are equally late")
+			t.Errorf("all schedules have the same delay")
 		}
 	}
 }
@@ -298,7 +298,7 @@ func TestCreateSchedule_call_isInterceptedAndCounted(t *testing.T) {
 	}
 }
 
-// NextDue and Serve know the time of a schedule, even if the time is centuries away.
+// NextDue and Serve use the time of a schedule, even if the time is centuries away.
 func TestNextDue_scheduleExists_returnsItsTime(t *testing.T) {
 	t.Parallel()
 

@@ -64,7 +64,7 @@ func (q *Queues) SendMessageBatch(
 
 		out := &sqs.SendMessageBatchOutput{Successful: make([]sqstypes.SendMessageBatchResultEntry, 0, len(entries))}
 
-		to.mu.Lock() // no receive comes between: how a batch is handed out is not chance
+		to.mu.Lock() // no receive can split the batch, so its delivery is deterministic
 		defer to.mu.Unlock()
 
 		for i := range entries {
@@ -107,7 +107,7 @@ func outgoingBatch(in []sqstypes.SendMessageBatchRequestEntry) ([]outgoing, erro
 	return entries, nil
 }
 
-// outgoing is a message as its sender gives it, alone or in a batch.
+// outgoing is a message of a sender, single or in a batch.
 type outgoing struct {
 	body          *string
 	group         *string
@@ -117,7 +117,7 @@ type outgoing struct {
 	system        map[string]sqstypes.MessageSystemAttributeValue
 }
 
-// size is what counts against 1 MiB: the body, and names, types and values of the attributes.
+// size returns the size that counts towards 1 MiB: the body, and the names, types and values of the attributes.
 func (e *outgoing) size() int {
 	size := len(aws.ToString(e.body))
 	for name, v := range e.attributes {
@@ -135,7 +135,7 @@ func tooLong(limit int) error {
 	}
 }
 
-// check refuses what the queue does not take, but for the size.
+// check rejects messages that the queue does not accept. It does not check the size.
 func (e *outgoing) check(q *queue) error {
 	switch {
 	case aws.ToString(e.body) == "":
@@ -198,7 +198,7 @@ func badIdentifier(value, parameter string) error {
 		parameter+" can only include alphanumeric and punctuation characters. 1 to 128 in length.")
 }
 
-// isIdentifier says whether SQS takes a text as a group or deduplication id.
+// isIdentifier reports whether SQS accepts a text as a group ID or deduplication ID.
 func isIdentifier(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {
@@ -209,8 +209,8 @@ func isIdentifier(s string) bool {
 	return s != "" && len(s) <= maxIdentifier
 }
 
-// isAllowed says whether SQS takes a text as the body of a message. What is not UTF-8 would arrive changed, so it
-// counts as refused.
+// isAllowed reports whether SQS accepts a text as the body of a message. It returns false for invalid UTF-8, which SQS
+// would change.
 func isAllowed(body string) bool {
 	if !utf8.ValidString(body) {
 		return false
@@ -225,7 +225,7 @@ func isAllowed(body string) bool {
 	return !strings.Contains(body, "\uFFFE") && !strings.Contains(body, "\uFFFF")
 }
 
-// checkBatch refuses what is wrong with a batch as a whole.
+// checkBatch rejects an invalid batch.
 func checkBatch[E any](entries []E, id func(E) *string) error {
 	if len(entries) == 0 {
 		return &sqstypes.EmptyBatchRequest{
@@ -274,7 +274,7 @@ func isEntryID(id string) bool {
 	return id != "" && len(id) <= maxBatchEntryID
 }
 
-// failed is the entry of a batch that could not be done, under the plain name of its error.
+// failed returns the result of a failed entry of a batch, with the name of its error.
 func failed(id *string, err error) sqstypes.BatchResultErrorEntry {
 	out := sqstypes.BatchResultErrorEntry{Id: id, SenderFault: true, Message: aws.String(err.Error())}
 
@@ -286,7 +286,7 @@ func failed(id *string, err error) sqstypes.BatchResultErrorEntry {
 	return out
 }
 
-// optional is nil for an empty text.
+// optional returns a pointer to a text, or nil for an empty text.
 func optional(s string) *string {
 	if s == "" {
 		return nil

@@ -178,7 +178,7 @@ func TestBatch_invalidEntries_areRejected(t *testing.T) {
 			wantCode(t, err, tt.want)
 
 			if tt.want == "" && (len(deleted.Failed) != len(tt.ids) || len(changed.Failed) != len(tt.ids)) {
-				t.Fatal("receipts that are none were accepted")
+				t.Fatal("invalid receipts were accepted")
 			}
 		})
 	}

@@ -18,7 +18,7 @@ func (c *Cloud) Serve(ctx context.Context) {
 	running.Wait()
 }
 
-// serve hands out the batches of one mapping.
+// serve runs the batches of a mapping.
 func (m *mapping) serve(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -40,7 +40,7 @@ func (m *mapping) serve(ctx context.Context) {
 			m.cloud.inFlight.Add(1)
 
 			select {
-			case idle <- b.deliveries: // an environment that is warm, as its goroutine's stack is
+			case idle <- b.deliveries: // a warm environment, with the stack of its goroutine
 			default:
 				running.Go(func() { m.environment(ctx, b.deliveries, idle) })
 			}
@@ -56,14 +56,14 @@ func (m *mapping) serve(ctx context.Context) {
 	}
 }
 
-// environment runs one batch after the other, until there will be no more.
+// environment runs batches one after the other until the channel is closed.
 func (m *mapping) environment(ctx context.Context, deliveries []delivery, more <-chan []delivery) {
 	for ok := true; ok; deliveries, ok = <-more {
 		m.run(ctx, deliveries)
 	}
 }
 
-// awaitIdle returns when an invocation may be started, or ctx has ended.
+// awaitIdle waits until an invocation may start, or ctx ends.
 func (m *mapping) awaitIdle(ctx context.Context) {
 	m.mu.Lock()
 

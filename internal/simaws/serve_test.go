@@ -90,7 +90,7 @@ func TestServe_contextEnds_waitsForInvocations(t *testing.T) {
 		d.cloud.Serve(ctx)
 
 		if !finished {
-			t.Fatal("returned before the invocation")
+			t.Fatal("Serve returned before the invocation")
 		}
 
 		time.Sleep(time.Hour)

@@ -1,7 +1,7 @@
 package simaws
 
-// standardShelf orders the messages of a standard queue: the visible ones by rank, the hidden ones by the time at which
-// they become visible.
+// standardShelf orders the messages of a standard queue: visible messages by rank, and hidden messages by the time at
+// which they become visible.
 type standardShelf struct {
 	rank          func(*message) int64
 	ready, hidden heap[*message]

@@ -203,11 +203,11 @@ func TestDisorder_sameSeed_repeatsOrderAndDuplicates(t *testing.T) {
 	}
 
 	if slices.IsSorted(bodies[:10]) {
-		t.Errorf("still in order: %v", bodies)
+		t.Errorf("messages are in order: %v", bodies)
 	}
 
 	if !slices.Equal(bodies, again) {
-		t.Errorf("not the same again:\n%v\n%v", bodies, again)
+		t.Errorf("the second run differs:\n%v\n%v", bodies, again)
 	}
 }
 

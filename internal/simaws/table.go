@@ -10,7 +10,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// DynamoDB's limits, from "Service, account, and table quotas" and the API reference.
+// Limits of DynamoDB, from "Service, account, and table quotas" and the API reference.
 const (
 	maxItemSize         = 400 << 10
 	maxPageSize         = 1 << 20
@@ -32,7 +32,7 @@ type TableConfig struct {
 	NumberKeys []string
 }
 
-// Index describes a global secondary index. It is sparse: items without its keys are not in it.
+// Index describes a global secondary index. It is sparse, so it does not contain items without its keys.
 type Index struct {
 	Name string
 	// PartitionKey and SortKey name the attributes of the index key. SortKey is optional.
@@ -41,7 +41,7 @@ type Index struct {
 	Include []string
 }
 
-// shardCount is as many locks as there are bits in a mask of them.
+// shardCount is the number of locks, one for each bit of a mask.
 const shardCount = 64
 
 // Table simulates a DynamoDB table. It implements any interface that consists of its methods of the SDK client.
@@ -58,26 +58,26 @@ type Table struct {
 	beside map[string]*Table // other tables by name
 }
 
-// schema reads the keys of a table from items and expressions.
+// schema describes the keys of a table.
 type schema struct {
 	TableConfig
 
 	space string // the prefix of the partitions of another table that shares the storage
 }
 
-// storage holds the items of a table. Each shard has a lock, and a mask selects shards.
+// storage contains the items of a table. Each shard has a lock, and a mask selects shards.
 type storage struct {
 	seed   maphash.Seed
 	shards *[shardCount]shard
 }
 
-// shard holds the partitions whose keys hash to it.
+// shard contains the partitions whose keys hash to it.
 type shard struct {
 	mu         sync.Mutex
 	partitions map[string]*rows
 }
 
-// key is a primary key as text: equal keys are equal texts, and sort is in key order.
+// key is a primary key as text. Equal keys have equal texts, and the field sort has the order of the keys.
 type key struct {
 	partition, sort string
 }
@@ -87,7 +87,7 @@ func newTable(c *Cloud, config TableConfig) *Table {
 		schema: schema{TableConfig: config}, storage: storage{maphash.MakeSeed(), &[shardCount]shard{}}, cloud: c,
 	}
 	if config.PartitionKey == "" || config.PartitionKey == config.SortKey {
-		panic(fmt.Sprintf("simaws: table %q needs a partition key, other than its sort key", config.Name))
+		panic(fmt.Sprintf("simaws: table %q requires a partition key that differs from its sort key", config.Name))
 	}
 
 	for i := range t.shards {
@@ -96,7 +96,7 @@ func newTable(c *Cloud, config TableConfig) *Table {
 
 	for _, ix := range config.Indexes {
 		if ix.Name == "" || ix.PartitionKey == "" || t.index(ix.Name) != nil {
-			panic(fmt.Sprintf("simaws: index %q needs a name of its own and a partition key", ix.Name))
+			panic(fmt.Sprintf("simaws: index %q requires a unique name and a partition key", ix.Name))
 		}
 
 		t.indexes = append(t.indexes, newIndex(t, ix))
@@ -105,12 +105,12 @@ func newTable(c *Cloud, config TableConfig) *Table {
 	return t
 }
 
-// Add adds another table, which calls of this one can name, also in the same transaction. It has no indexes and no Lag,
-// and backups do not contain it. Call Add before any other call.
+// Add adds another table. Calls can name the table, even in one transaction with the first table. The table has no
+// indexes and no Lag, and backups do not contain it. Call Add before any other call.
 func (t *Table) Add(config TableConfig) {
 	if config.Name == "" || t.Name == "" || config.Name == t.Name || t.beside[config.Name] != nil ||
 		len(config.Indexes) > 0 {
-		panic(fmt.Sprintf("simaws: table %q needs a name of its own, and no indexes", config.Name))
+		panic(fmt.Sprintf("simaws: table %q requires a unique name, and no indexes", config.Name))
 	}
 
 	other := newTable(t.cloud, config)
@@ -123,15 +123,15 @@ func (t *Table) Add(config TableConfig) {
 	t.beside[config.Name] = other
 }
 
-// everyShard is the mask of all locks.
+// everyShard is the mask of all shards.
 const everyShard = ^uint64(0)
 
-// shardOf is the mask of the one lock that guards a partition.
+// shardOf returns the mask of the shard of a partition.
 func (st *storage) shardOf(partition string) uint64 {
 	return 1 << (maphash.String(st.seed, partition) % shardCount)
 }
 
-// lock takes the locks of a mask, in one order for all.
+// lock locks the shards of a mask, always in the same order.
 func (st *storage) lock(mask uint64) {
 	for ; mask != 0; mask &= mask - 1 {
 		st.shards[bits.TrailingZeros64(mask)].mu.Lock()
@@ -144,12 +144,12 @@ func (st *storage) unlock(mask uint64) {
 	}
 }
 
-// partition returns the rows of a partition, nil if it is empty. Its shard must be locked.
+// partition returns the rows of a partition, or nil if it is empty. Its shard must be locked.
 func (st *storage) partition(name string, mask uint64) *rows {
 	return st.shardByMask(mask).partitions[name]
 }
 
-// row finds the row of a key, nil if there is none. Its shard must be locked.
+// row returns the row of a key, or nil if there is none. Its shard must be locked.
 func (st *storage) row(k key, mask uint64) *row {
 	if p := st.partition(k.partition, mask); p != nil {
 		return p.find(k.sort, "")
@@ -158,7 +158,7 @@ func (st *storage) row(k key, mask uint64) *row {
 	return nil
 }
 
-// named returns the table that a call is for.
+// named returns the table that a call names.
 func (t *Table) named(name *string) (*Table, error) {
 	if t.Name == "" || (name != nil && *name == t.Name) {
 		return t, nil
@@ -173,7 +173,7 @@ func (t *Table) named(name *string) (*Table, error) {
 	return nil, &ddbtypes.ResourceNotFoundException{Message: &message}
 }
 
-// keyText brings the value of a key attribute into key order; problem names what is wrong with it.
+// keyText returns the value of a key attribute as a text in key order. problem describes an invalid value.
 func (sc *schema) keyText(name string, v ddbtypes.AttributeValue) (text, problem string) {
 	expected := "S"
 	if slices.Contains(sc.NumberKeys, name) {
@@ -193,7 +193,7 @@ func (sc *schema) keyText(name string, v ddbtypes.AttributeValue) (text, problem
 	return s.Value, ""
 }
 
-// keyOf reads the primary key of an item that is to be put.
+// keyOf returns the primary key of an item to put.
 func (sc *schema) keyOf(it item) (key, error) {
 	var (
 		k   key
@@ -212,7 +212,7 @@ func (sc *schema) keyOf(it item) (key, error) {
 	return k, err
 }
 
-// exactKey reads a primary key that must hold nothing else.
+// exactKey returns a primary key from a map that must not contain other attributes.
 func (sc *schema) exactKey(it item) (key, error) {
 	attributes := 2
 	if sc.SortKey == "" {
@@ -253,15 +253,15 @@ func (sc *schema) keyAttribute(it item, name string, most int) (string, error) {
 	return text, nil
 }
 
-// expressions keeps what was parsed, by its text: programs have few expressions and use them often.
+// expressions caches parsed expressions by their text, because programs use few expressions often.
 type expressions struct {
 	conditions, filters, keys, updates sync.Map
 }
 
-// parsed returns the cached result of parse for a text, nil for a text that is absent.
+// parsed returns the cached result of parse for a text, or nil if text is nil.
 func parsed[T any](cache *sync.Map, text *string, parse func(string) (*T, error)) (*T, error) {
 	if text == nil {
-		return nil, nil //nolint:nilnil // an absent expression is no error, and parses to nothing
+		return nil, nil //nolint:nilnil // the expression is absent
 	}
 
 	if known, ok := cache.Load(*text); ok {
@@ -302,5 +302,5 @@ func (e *expressions) update(text *string) (*update, error) {
 	return parsed(&e.updates, text, parseUpdate)
 }
 
-// shardByMask is the shard of a mask of one.
+// shardByMask returns the shard of a mask with one bit.
 func (st *storage) shardByMask(mask uint64) *shard { return &st.shards[bits.TrailingZeros64(mask)] }

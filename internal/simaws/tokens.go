@@ -11,13 +11,13 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// tokenLife is how long DynamoDB knows a ClientRequestToken, and maxToken how long one may be.
+// tokenLife is the time for which DynamoDB stores a ClientRequestToken. maxToken is the maximum length of a token.
 const (
 	tokenLife = 10 * time.Minute
 	maxToken  = 36
 )
 
-// tokens remembers the transactions that were made under a ClientRequestToken.
+// tokens stores the transactions with a ClientRequestToken.
 type tokens struct {
 	mu   sync.Mutex
 	seed maphash.Seed
@@ -25,7 +25,7 @@ type tokens struct {
 	aged []agedToken // in order of age
 }
 
-// transaction is what must be the same again: a hash of the request.
+// transaction is a hash of the request, which must be equal in a repetition.
 type transaction struct {
 	hash  uint64
 	until int64
@@ -36,7 +36,7 @@ type agedToken struct {
 	until int64
 }
 
-// known says whether a transaction was made, and fails when the token was used for another one.
+// known reports whether a transaction was executed. It returns an error if the token was used for another transaction.
 func (t *tokens) known(token string, items []ddbtypes.TransactWriteItem, now int64) (bool, error) {
 	if len(token) < 1 || len(token) > maxToken {
 		return false, invalid("1 validation error detected: Value '%s' at 'clientRequestToken' failed to satisfy "+
@@ -60,7 +60,7 @@ func (t *tokens) known(token string, items []ddbtypes.TransactWriteItem, now int
 	return true, nil
 }
 
-// add remembers a transaction and forgets those that are too old.
+// add stores a transaction and deletes expired transactions.
 func (t *tokens) add(token string, items []ddbtypes.TransactWriteItem, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,7 +82,7 @@ func (t *tokens) add(token string, items []ddbtypes.TransactWriteItem, now int64
 	t.aged = append(t.aged, agedToken{token, until})
 }
 
-// hash covers everything in the request that DynamoDB compares.
+// hash returns a hash of all parts of the request that DynamoDB compares.
 func (t *tokens) hash(items []ddbtypes.TransactWriteItem) uint64 {
 	h := hasher{}
 	h.SetSeed(t.seed)
@@ -108,7 +108,7 @@ func (t *tokens) hash(items []ddbtypes.TransactWriteItem) uint64 {
 	return h.Sum64()
 }
 
-// hasher hashes texts and values with their lengths and types, so that nothing runs into its neighbour.
+// hasher hashes texts and values with their lengths and types, so that different sequences have different hashes.
 type hasher struct {
 	maphash.Hash
 }

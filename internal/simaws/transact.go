@@ -11,7 +11,7 @@ import (
 )
 
 // TransactWriteItems writes up to 100 items, all or none. For ten minutes, a repeated ClientRequestToken returns
-// success without writing. Calls without a token are not remembered; the SDK's client generates a token for each call.
+// success without writing. Calls without a token are not stored. The SDK's client generates a token for each call.
 func (t *Table) TransactWriteItems(
 	ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.TransactWriteItemsOutput, error) {
@@ -38,7 +38,7 @@ func (t *Table) TransactWriteItems(
 	})
 }
 
-// transact runs a transaction under the locks of all its items.
+// transact runs a transaction while all its items are locked.
 func (t *Table) transact(in *dynamodb.TransactWriteItemsInput, ws writes) (consumed, error) {
 	if in.ClientRequestToken != nil {
 		known, err := t.tokens.known(*in.ClientRequestToken, in.TransactItems, t.cloud.nanos())
@@ -106,7 +106,7 @@ func (t *Table) prepareAll(items []ddbtypes.TransactWriteItem) (writes, uint64, 
 	return ws, mask, nil
 }
 
-// requestOf returns the one write of an item of a transaction.
+// requestOf returns the write of an item of a transaction.
 func requestOf(it *ddbtypes.TransactWriteItem) (action, item, request, error) {
 	given := 0
 
@@ -161,7 +161,7 @@ func requestOf(it *ddbtypes.TransactWriteItem) (action, item, request, error) {
 // writes are the writes of a transaction.
 type writes []write
 
-// evaluate decides the transaction, and bills it either way.
+// evaluate checks the conditions of the transaction. It adds the cost even if the transaction is cancelled.
 func (ws writes) evaluate(c *Cloud, indexes int) (consumed, error) {
 	var reasons []ddbtypes.CancellationReason
 
@@ -183,7 +183,7 @@ func (ws writes) evaluate(c *Cloud, indexes int) (consumed, error) {
 		if ok && err == nil {
 			used.add(w.consumed(2)) //nolint:mnd // a transaction prepares and commits
 		} else {
-			used.table += 2 * writeUnits(max(w.previous, w.size)) //nolint:mnd // also when it is cancelled
+			used.table += 2 * writeUnits(max(w.previous, w.size)) //nolint:mnd // even if it is cancelled
 		}
 
 		size += w.size
@@ -217,7 +217,7 @@ func noReasons(n int) []ddbtypes.CancellationReason {
 	return reasons
 }
 
-// reason is why this item cancels its transaction: a condition that does not hold, or an error of its update.
+// reason returns the reason why this item cancels its transaction: a failed condition, or an error of its update.
 func (w *write) reason(err error) ddbtypes.CancellationReason {
 	if err != nil {
 		if api, ok := errors.AsType[smithy.APIError](err); ok {
@@ -237,7 +237,7 @@ func (w *write) reason(err error) ddbtypes.CancellationReason {
 	return r
 }
 
-// replay returns what the repetition of the transaction costs: reading its items.
+// replay returns the cost of a repetition of the transaction: a read of its items.
 func (ws writes) replay(c *Cloud) consumed {
 	used := consumed{}
 
@@ -247,10 +247,10 @@ func (ws writes) replay(c *Cloud) consumed {
 			size = r.size
 		}
 
-		used.table += halfReads(size, true) // a transactional read is two units of 4 KB
+		used.table += halfReads(size, true) // a transactional read costs two units per 4 KB
 	}
 
-	c.usage.halfReads.Add(2 * used.table) //nolint:mnd // units into halves
+	c.usage.halfReads.Add(2 * used.table) //nolint:mnd // units to half units
 
 	return used
 }

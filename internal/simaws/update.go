@@ -17,7 +17,7 @@ type update struct {
 	used    placeholders
 }
 
-// placeholders of an update that may be absent.
+// placeholders returns the placeholders of an update, which may be nil.
 func (u *update) placeholders() *placeholders {
 	if u == nil {
 		return nil
@@ -26,22 +26,22 @@ func (u *update) placeholders() *placeholders {
 	return &u.used
 }
 
-// assignment is one SET, ADD or DELETE action: what the attribute gets, or loses.
+// assignment is a SET, ADD or DELETE action: the attribute, and the value to set, add or delete.
 type assignment struct {
 	path  operand
 	value term
 }
 
-// term is the right side of a SET: one source, or the sum or difference of two.
+// term is the right side of a SET: a source, or the sum or difference of two sources.
 type term struct {
 	first    source
 	operator token // "+", "-" or none
 	second   source
 }
 
-// source is an operand, or the attribute of if_not_exists with the operand in its stead.
+// source is an operand, or an if_not_exists with an attribute and a default operand.
 type source struct {
-	path    operand // of if_not_exists, else empty
+	path    operand // the attribute of if_not_exists, or empty
 	operand operand
 }
 
@@ -76,7 +76,7 @@ func parseUpdate(text string) (*update, error) {
 	return u, nil
 }
 
-// section reads the actions of one section.
+// section parses the actions of one section.
 func (p *parser) section(u *update, section string) error {
 	for {
 		var err error
@@ -118,7 +118,7 @@ func (p *parser) set(u *update) error {
 	return err
 }
 
-// change reads an action of ADD or DELETE.
+// change parses an action of ADD or DELETE.
 func (p *parser) change(to *[]assignment) error {
 	path, err := p.path()
 	if err != nil {
@@ -183,7 +183,8 @@ func (p *parser) source() (source, error) {
 	return source{arguments[0], arguments[1]}, nil
 }
 
-// check refuses what is wrong whatever the item is: a path twice, a key attribute, an addition of what is no number.
+// check rejects updates that are invalid for every item: a repeated path, a key attribute, an addition of a value that
+// is not a number.
 func (u *update) check(s *scope, t *Table) error {
 	paths := u.paths(s)
 	slices.Sort(paths)
@@ -225,7 +226,7 @@ func (u *update) check(s *scope, t *Table) error {
 	return nil
 }
 
-// paths are the names of the attributes that the update touches.
+// paths returns the names of the attributes that the update changes.
 func (u *update) paths(s *scope) []string {
 	paths := make([]string, 0, len(u.sets)+len(u.adds)+len(u.deletes)+len(u.removes))
 	for _, a := range u.sets {
@@ -243,7 +244,7 @@ func (u *update) paths(s *scope) []string {
 	return paths
 }
 
-// apply returns the updated item; s.item, which every operand is read from, stays as it is.
+// apply returns the updated item. It reads all operands from s.item, which does not change.
 func (u *update) apply(s *scope) (item, error) {
 	next := maps.Clone(s.item)
 
@@ -314,7 +315,7 @@ func (o source) eval(s *scope) (ddbtypes.AttributeValue, error) {
 	return v, nil
 }
 
-// addTo is what ADD makes of an attribute: a sum, or a union.
+// addTo returns the value of an attribute after ADD: a sum or a union.
 func addTo(old, v ddbtypes.AttributeValue) (ddbtypes.AttributeValue, error) {
 	set, isSet := old.(*ddbtypes.AttributeValueMemberSS)
 	more, given := v.(*ddbtypes.AttributeValueMemberSS)
@@ -329,7 +330,8 @@ func addTo(old, v ddbtypes.AttributeValue) (ddbtypes.AttributeValue, error) {
 	return &ddbtypes.AttributeValueMemberSS{Value: slices.Compact(union)}, nil
 }
 
-// deleteFrom takes elements out of a set. DynamoDB has no empty sets: the attribute goes with its last element.
+// deleteFrom removes elements from a set. DynamoDB has no empty sets, so the attribute is removed with its last
+// element.
 func deleteFrom(next item, name string, v ddbtypes.AttributeValue) error {
 	old := next[name]
 	if old == nil {
@@ -353,7 +355,7 @@ func deleteFrom(next item, name string, v ddbtypes.AttributeValue) error {
 	return nil
 }
 
-// add is the sum or difference of two numbers.
+// add returns the sum or difference of two numbers.
 func add(a, b ddbtypes.AttributeValue, minus bool) (ddbtypes.AttributeValue, error) {
 	x, okX := a.(*ddbtypes.AttributeValueMemberN)
 	y, okY := b.(*ddbtypes.AttributeValueMemberN)

@@ -9,14 +9,14 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Overheads in DynamoDB's reckoning of an item's size: of a list or map, and of each member of one.
+// Overheads in the size of an item, as DynamoDB counts it: of a list or map, and of each of its members.
 const (
 	containerSize = 3
 	memberSize    = 1
 	flagSize      = 1
 )
 
-// typeOf is DynamoDB's letter for the type of a value, or "" for none at all.
+// typeOf returns DynamoDB's letters for the type of a value, or "" for nil.
 func typeOf(v ddbtypes.AttributeValue) string {
 	switch v.(type) {
 	case *ddbtypes.AttributeValueMemberS:
@@ -44,7 +44,7 @@ func typeOf(v ddbtypes.AttributeValue) string {
 	}
 }
 
-// sizeOf is the size of an item in bytes as AWS reckons it, and refuses values that DynamoDB does not take.
+// sizeOf returns the size of an item in bytes, as DynamoDB counts it. It rejects values that DynamoDB does not accept.
 func sizeOf(it item) (int, error) {
 	size := 0
 
@@ -96,7 +96,7 @@ func listSize(list []ddbtypes.AttributeValue) (int, error) {
 	return size, nil
 }
 
-// numberSize is one byte for two digits, and one.
+// numberSize returns the size of a number: one byte for two digits, and one more byte.
 func numberSize(s string) (int, error) {
 	if _, ok := smallInt(s); ok {
 		return len(s)/2 + 1, nil
@@ -142,11 +142,10 @@ func setSize(v ddbtypes.AttributeValue) (int, error) {
 	return size, nil
 }
 
-// isolate copies an item on its way in and brings its numbers into stored form.
+// isolate returns a copy of an input item with its numbers in stored form.
 func isolate(it item) (item, error) { return storedForm(maps.Clone(it)) }
 
-// storedForm brings the numbers of an item into stored form, in place; those inside lists and maps stay as they
-// were written.
+// storedForm converts the numbers of an item to stored form, in place. It does not convert numbers in lists and maps.
 func storedForm(it item) (item, error) {
 	for name, v := range it {
 		n, ok := v.(*ddbtypes.AttributeValueMemberN)
@@ -167,7 +166,7 @@ func storedForm(it item) (item, error) {
 	return it, nil
 }
 
-// compare orders two values of one of the types that have an order; ok is false for all others.
+// compare compares two values. ok is false if their type has no order.
 func compare(a, b ddbtypes.AttributeValue) (order int, ok bool) {
 	switch a := a.(type) {
 	case *ddbtypes.AttributeValueMemberS:
@@ -187,7 +186,7 @@ func compare(a, b ddbtypes.AttributeValue) (order int, ok bool) {
 	return 0, false
 }
 
-// equal is DynamoDB's "=": of one type and the same value, sets without regard to order.
+// equal implements "=" of DynamoDB: equal types and values. It ignores the order of sets.
 func equal(a, b ddbtypes.AttributeValue) bool {
 	if order, ok := compare(a, b); ok {
 		return order == 0

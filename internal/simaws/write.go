@@ -8,7 +8,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// write is one item's part of a PutItem, UpdateItem, DeleteItem or transaction.
+// write is the write of an item in a PutItem, UpdateItem, DeleteItem or transaction.
 type write struct {
 	table     *Table
 	action    action
@@ -19,7 +19,7 @@ type write struct {
 	update    *update
 	returnOld bool // in the error of a failed condition
 
-	// What evaluate finds out.
+	// Results of evaluate.
 	row      *row
 	next     item
 	size     int
@@ -35,7 +35,7 @@ const (
 	actionCheck
 )
 
-// request is what the inputs of all writes have in common.
+// request contains the parameters that all writes have.
 type request struct {
 	table     *string
 	condition *string
@@ -45,7 +45,7 @@ type request struct {
 	onFailure ddbtypes.ReturnValuesOnConditionCheckFailure
 }
 
-// prepare checks a write as far as that needs no look at the table. it is the whole item of a put, else the key.
+// prepare checks a write without reading the table. it is the whole item of a put, or the key of another write.
 func (t *Table) prepare(a action, it item, r request) (write, error) {
 	w := write{action: a, scope: scope{names: r.names, values: r.values}}
 	w.returnOld = r.onFailure == ddbtypes.ReturnValuesOnConditionCheckFailureAllOld
@@ -120,7 +120,7 @@ func (w *write) preparePut(it item) error {
 	return err
 }
 
-// evaluate finds the row, decides the condition and computes the next item. Shards must be locked.
+// evaluate finds the row, evaluates the condition and computes the next item. Shards must be locked.
 func (w *write) evaluate() (ok bool, err error) {
 	if w.row = w.table.row(w.key, w.mask); w.row != nil {
 		w.scope.item = w.row.item
@@ -149,7 +149,7 @@ func (w *write) evaluate() (ok bool, err error) {
 func (w *write) evaluateUpdate() error {
 	s := w.scope
 	if s.item == nil {
-		s.item = w.next // the key alone
+		s.item = w.next // only the key
 	}
 
 	if w.update == nil {
@@ -181,7 +181,7 @@ func (w *write) evaluateUpdate() error {
 	return nil
 }
 
-// apply stores what evaluate computed. Shards must be locked.
+// apply stores the item that evaluate computed. Shards must be locked.
 func (w *write) apply() {
 	if w.action == actionCheck || (w.next == nil && w.row == nil) {
 		return
@@ -215,7 +215,7 @@ func (w *write) apply() {
 	}
 }
 
-// single runs one write by itself. The old item is nil if there was none.
+// single runs a write outside a transaction. The old item is nil if there was none.
 func (w *write) single() (old item, used consumed, err error) {
 	w.table.lock(w.mask)
 	defer w.table.unlock(w.mask)
@@ -337,7 +337,7 @@ func (t *Table) UpdateItem(
 	})
 }
 
-// returned is what an update answers.
+// returned returns the attributes in the response of an update.
 func (w *write) returned(values ddbtypes.ReturnValue, old item) item {
 	switch values {
 	case ddbtypes.ReturnValueAllOld:
@@ -354,7 +354,7 @@ func (w *write) returned(values ddbtypes.ReturnValue, old item) item {
 	return nil
 }
 
-// touched are the attributes that the update names.
+// touched returns the attributes that the update names.
 func (w *write) touched(it item) item {
 	if w.update == nil {
 		return nil
@@ -378,7 +378,7 @@ func (w *write) touched(it item) item {
 func returnOld(values ddbtypes.ReturnValue, old item) (item, error) {
 	switch values {
 	case "", ddbtypes.ReturnValueNone:
-		return nil, nil //nolint:nilnil // nothing was asked for
+		return nil, nil //nolint:nilnil // no attributes were requested
 	case ddbtypes.ReturnValueAllOld:
 		return clone(old), nil
 	case ddbtypes.ReturnValueAllNew, ddbtypes.ReturnValueUpdatedNew, ddbtypes.ReturnValueUpdatedOld:
@@ -387,5 +387,5 @@ func returnOld(values ddbtypes.ReturnValue, old item) (item, error) {
 	return nil, invalid("Return values set to invalid value")
 }
 
-// clone copies an item on its way out.
+// clone returns a copy of an item for a response.
 func clone(it item) item { return maps.Clone(it) }

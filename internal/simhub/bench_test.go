@@ -88,7 +88,7 @@ func orchestrate(b *testing.B, h *simhub.Hub, id, name string, n int) {
 	}
 }
 
-// Twenty concurrent orchestrations of five parallel activities that do nothing.
+// BenchmarkFanOf5 runs twenty concurrent orchestrations, each with five parallel activities that do nothing.
 func BenchmarkFanOf5(b *testing.B) { fans(b, serving(b)) }
 
 func fans(b *testing.B, h *simhub.Hub) {
@@ -120,13 +120,14 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// One orchestration of 1,600 sequential activities.
+// BenchmarkChainOf1600 runs one orchestration with 1,600 sequential activities.
 func BenchmarkChainOf1600(b *testing.B) { single(b, "chain", 1600) }
 
-// Like the previous benchmark, with inline activities. An invocation runs a thousand of them.
+// BenchmarkInlineChain runs one orchestration with 1,600 sequential inline activities. An invocation runs a thousand of
+// them.
 func BenchmarkInlineChain(b *testing.B) { single(b, "inline-chain", 1600) }
 
-// One orchestration of 1,000 concurrent activities.
+// BenchmarkFanOf1000 runs one orchestration with 1,000 concurrent activities.
 func BenchmarkFanOf1000(b *testing.B) { single(b, "fan", 1000) }
 
 func single(b *testing.B, name string, n int) {
@@ -138,7 +139,8 @@ func single(b *testing.B, name string, n int) {
 	}
 }
 
-// A burst of events for a blocked instance: they are parked, and its code does not run.
+// BenchmarkBlockedBurst sends a burst of events to a blocked instance. The events are parked, and the code does not
+// run.
 func BenchmarkBlockedBurst(b *testing.B) {
 	r := perdure.NewRegistry()
 	h, err := simhub.New(simhub.Options{Registry: r, Concurrency: 1})
@@ -189,7 +191,7 @@ func raise(b *testing.B, h *simhub.Hub, instanceID string, from, to int) {
 	}
 }
 
-// Like BenchmarkFanOf5, with telemetry: the number of log records and their bytes.
+// BenchmarkFanOf5Observed runs BenchmarkFanOf5 with telemetry. It reports the number and the bytes of the log records.
 func BenchmarkFanOf5Observed(b *testing.B) {
 	passes := perdure.Interceptor{
 		Turn: func(ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {

@@ -60,7 +60,7 @@ func Crash(at func(c simaws.Call) (before, after bool)) simaws.Interceptor {
 }
 
 // Die kills the invocation that runs the activity of ctx, like code that ends its process. The hub's interceptor must
-// reject AWS calls of killed invocations, as that of Crash does.
+// reject AWS calls of killed invocations, like the interceptor of Crash.
 func Die(ctx context.Context) {
 	if inv, ok := ctx.Value(invocationKey{}).(*invocation); ok {
 		inv.crashed.Store(true)
@@ -99,7 +99,7 @@ func FailAt(n int64, after bool) (intercept simaws.Interceptor, calls *atomic.In
 			return next()
 		}
 		if after {
-			_ = next() // the caller does not learn the result
+			_ = next() // the caller does not receive the result
 		}
 		return ErrFailed
 	}, calls

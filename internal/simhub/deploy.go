@@ -54,7 +54,7 @@ func (h *Hub) addWorkQueue(name string) bool {
 	return true
 }
 
-// announce makes the functions report their builds.
+// announce reports the builds of the functions.
 func (h *Hub) announce(ctx context.Context) error {
 	if err := h.Orchestrators[0].ReportBuild(ctx); err != nil {
 		return fmt.Errorf("simhub: %w", err)

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/dispatch"
 )
 
-// environments has the environments of the orchestrator function.
+// environments holds the environments of the orchestrator function.
 type environments struct {
 	// Orchestrators are the environments of the orchestrator function. Besides invocations, Environment reads them and
 	// Replace changes them.
@@ -25,7 +25,7 @@ func (e *environments) Replace(these ...*dispatch.Orchestrator) (before []*dispa
 	return before
 }
 
-// Environment returns the nth environment of the orchestrator function. It starts with the first again after the last.
+// Environment returns the nth environment of the orchestrator function, modulo their number.
 func (e *environments) Environment(n int) *dispatch.Orchestrator {
 	e.replacing.Lock()
 	defer e.replacing.Unlock()

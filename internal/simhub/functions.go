@@ -99,7 +99,8 @@ func (h *Hub) worker(queue string) (recordHandler, error) {
 
 func always(r recordHandler) func() recordHandler { return func() recordHandler { return r } }
 
-// inTurn selects the next orchestrator environment for each invocation: as on Lambda, an instance has no fixed one.
+// inTurn selects the next orchestrator environment for each invocation. As on Lambda, an instance has no fixed
+// environment.
 func (h *Hub) inTurn() func() recordHandler {
 	var n atomic.Int64
 	return func() recordHandler { return h.Environment(int(n.Add(1) - 1)) }
@@ -133,7 +134,7 @@ func (h *Hub) limited(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, h.options.InvocationLimit)
 }
 
-// holders has the latest invocation of each message, by message ID.
+// holders maps message IDs to the latest invocation of each message.
 type holders struct {
 	mu sync.Mutex
 	by map[string]*invocation

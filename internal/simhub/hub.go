@@ -28,7 +28,7 @@ import (
 // Options configure a hub. Registry is required.
 type Options struct {
 	Registry *perdure.Registry
-	// Environments is the number of orchestrator environments that take turns, each with its own warm instances.
+	// Environments is the number of orchestrator environments, which are used in turn. Each has its own warm instances.
 	// Default 1.
 	Environments int
 	// Concurrency limits the concurrent invocations of each function. 0 means no limit.
@@ -41,17 +41,17 @@ type Options struct {
 	TurnLimit time.Duration
 	// Exclusive adds to each work queue the FIFO queue that exclusive keys require.
 	Exclusive bool
-	// Reports makes workers report to the hub as deployed functions do: at their start, and every five minutes while
+	// Reports makes workers report to the hub like deployed functions: at their start, and every five minutes while
 	// they work.
 	Reports bool
-	// Jitter keeps the jitter of retry policies. Without it, retry delays are exact.
+	// Jitter enables the jitter of retry policies. Without it, retry delays are exact.
 	Jitter bool
 	// Retention is passed to package dispatch.
 	Retention time.Duration
 	// MaxAttempts is passed to package dispatch as MaxCrashes, and ResendAfterDeliveries under its own name.
 	MaxAttempts, ResendAfterDeliveries int
-	// Rollup is the smallest number of segments in a rollup. The first segments of an execution, as many as Rollup, are
-	// never in one. The default is the same as in deployments.
+	// Rollup is the smallest number of segments in a rollup. A rollup never contains the first Rollup segments of an
+	// execution. The default is the same as in deployments.
 	Rollup int64
 	// Intercept runs before every AWS call.
 	Intercept simaws.Interceptor
@@ -89,27 +89,27 @@ type Options struct {
 	// Logger receives all logs. The default discards them.
 	Logger *slog.Logger
 	// InboxVisibility and WorkVisibility are the visibility timeouts of the inbox and the work queues. The defaults are
-	// those of the stack: 90 s and 15 minutes.
+	// the values of the stack, 90 s and 15 minutes.
 	InboxVisibility, WorkVisibility time.Duration
 	// These options are passed to package dispatch.
 	LeaseAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval, CancellationGracePeriod time.Duration
 	// MaxReceiveCount is the number of deliveries before a queue moves a message to its dead-letter queue. The default
-	// is that of the stack: 100.
+	// is the value of the stack, 100.
 	MaxReceiveCount int
 	// InvocationLimit is the timeout of every function, and the deadline of the contexts of its invocations. The
 	// default is no timeout.
 	InvocationLimit time.Duration
-	// On is a closed hub whose cloud and table the new hub takes over. The new hub also takes over the queues, unless
-	// NewQueues is set: it is the prefix of the names of new queues. The functions of the closed hub no longer run.
-	// Intercept, Schedule and Ordered of the closed hub remain in effect.
+	// On is a closed hub whose cloud and table the new hub uses. The new hub also uses the queues, unless NewQueues is
+	// set, which is the prefix of the names of new queues. The functions of the closed hub do not run. Intercept,
+	// Schedule and Ordered of the closed hub remain in effect.
 	On        *Hub
 	NewQueues string
-	// SameGroup creates new queues, but keeps the schedule group of the earlier hub, like a stack that is deployed
+	// SameGroup creates new queues, but uses the schedule group of the earlier hub, like a stack that is deployed
 	// again.
 	SameGroup bool
 	// BuildID is the build ID of all functions. The default is "test".
 	BuildID string
-	// Timers selects how timers are held, as in dynamo.HubConfig. The default is that of the stack:
+	// Timers selects how timers are held, as in dynamo.HubConfig. The default is the value of the stack,
 	// dynamo.TimersSchedules.
 	Timers string
 }
@@ -215,7 +215,7 @@ func New(o Options) (*Hub, error) {
 	return h, nil
 }
 
-// build creates the cloud and the queues, or takes over those of an earlier hub.
+// build creates the cloud and the queues, or uses those of an earlier hub.
 func (h *Hub) build(intercept simaws.Interceptor) dynamo.HubConfig {
 	if on := h.options.On; on != nil {
 		h.Cloud = on.Cloud

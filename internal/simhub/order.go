@@ -14,9 +14,9 @@ import (
 )
 
 // Order runs concurrent calls of a hub one at a time. Each AWS call of an invocation parks, and Next releases the first
-// one. The names of invocations and the inputs of calls define the order. Concurrent work at one moment of virtual time
-// therefore has the same order in each run. The hub must be in a testing/synctest bubble, and all goroutines of the
-// bubble must be blocked when Next is called.
+// parked call. The names of invocations and the inputs of calls define the order. Concurrent work at one moment of
+// virtual time therefore has the same order in each run. The hub must be in a testing/synctest bubble, and all
+// goroutines of the bubble must be blocked when Next is called.
 type Order struct {
 	mu      sync.Mutex
 	parked  []*turnstile  // in order of their names

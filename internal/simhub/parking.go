@@ -48,8 +48,8 @@ func (s *Scheduler) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 	}
 }
 
-// abandoning is the only call that does not park: the records of a batch are released in several calls, in map order.
-// They concern different messages, so that their order is irrelevant.
+// abandoning is the only call that does not park, because the records of a batch are released in several calls, in map
+// order. They concern different messages, so that their order is irrelevant.
 const abandoning = "ChangeMessageVisibilityBatch"
 
 // call parks a call before it is made and before its result is returned.
@@ -90,8 +90,9 @@ func (s *Scheduler) call(ctx context.Context, inv *invocation, c simaws.Call, ne
 // errRepeat means that the response is lost and the SDK repeats the call.
 var errRepeat = errors.New("simhub: the call is repeated")
 
-// onBehalf distinguishes equal concurrent calls by their activity, if they concern a single one, and by the calling
-// function of the worker, because a worker reads for starting and for running activities.
+// onBehalf distinguishes equal concurrent calls by their activity, if they concern only one activity. It also
+// distinguishes them by the calling function of the worker, because a worker reads for starting and for running
+// activities.
 func onBehalf(ctx context.Context) string {
 	who := ""
 	if a := perdure.ActivityInfoFrom(ctx); a.ActivityID > 0 {
@@ -112,11 +113,11 @@ func onBehalf(ctx context.Context) string {
 // purposes in one function.
 var workerPackages = []string{"activities", "cancelpoll", "workerreport"}
 
-// callersLooked is the maximum number of frames of the SDK and a provider below those of a dispatcher.
+// callersLooked is the maximum number of frames of the SDK and a provider below the frames of a dispatcher.
 const callersLooked = 64
 
-// stop parks an invocation and returns the verdict as an error. A crashed invocation parks too, because its remaining
-// code must not race with other code.
+// stop parks an invocation and returns the verdict as an error. It also parks a crashed invocation, because its
+// remaining code must not race with other code.
 func (s *Scheduler) stop(inv *invocation, p *point) error {
 	if inv.crashed.Load() {
 		p.crash, p.fail, p.repeat, p.freeze = false, false, false, false

@@ -137,20 +137,20 @@ func arrivedAs(e *history.Event) string {
 		e.Kind == history.UpdateRejected && e.SourceEventID == 0:
 		return history.UpdateIDPrefix + e.EventID
 	case e.Kind == history.UpdateAccepted, e.Kind == history.UpdateRejected, e.Kind == history.UpdateAwaited:
-		return "" // it arrived before, or is to
+		return "" // it arrived in another event
 	default:
 		return e.EventID
 	}
 }
 
-// CheckLog returns the errors of a history: a gap, an event after its end, a task that is settled twice, or an external
-// event or an update that occurs twice.
+// CheckLog returns the errors of a history. An error is a gap, an event after the end, a task that is settled twice, or
+// an external event or an update that occurs twice.
 func CheckLog(events []history.Event) error {
 	var errs []error
 	settled, raised := map[int64]bool{}, map[string]bool{}
 	for i := range events {
 		e := &events[i]
-		if e.IsInput() && e.Kind.HasSource() && !requestsCancel(e.Kind) { // an outcome after a request stands beside it
+		if e.IsInput() && e.Kind.HasSource() && !requestsCancel(e.Kind) { // an outcome after a cancel request is valid
 			if settled[e.SourceEventID] {
 				errs = append(errs, fmt.Errorf("#%d settled twice, the second time by %s", e.SourceEventID, e.String()))
 			}
@@ -178,7 +178,7 @@ func requestsCancel(k history.Kind) bool {
 	return k == history.ActivityCancelRequested || k == history.SubOrchestrationCancelRequested
 }
 
-// checkQueues looks at all that is visible, and then for what is not.
+// checkQueues checks for visible messages, and then for messages that are not visible.
 func (h *Hub) checkQueues(ctx context.Context) error {
 	where := h.Provider.Config()
 	urls := []string{where.InboxURL, where.TimersURL}

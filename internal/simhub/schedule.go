@@ -25,17 +25,17 @@ type Schedule struct {
 	Crash float64
 	// Fail fails a call without executing it. Lose loses the response of a call.
 	Fail, Lose float64
-	// Repeat loses the response of a call that the SDK then repeats. A sent message is then in the queue twice.
+	// Repeat loses the response of a call that the SDK then repeats. The queue then contains a sent message twice.
 	Repeat float64
-	// Freeze pauses a process for FreezeFor during a call. Time passes for all others, and the process then continues
-	// normally.
+	// Freeze pauses a process for FreezeFor during a call. Time passes for all other processes, and the process then
+	// continues normally.
 	Freeze    float64
 	FreezeFor time.Duration
-	// Apart lets a nanosecond pass after each decision, so that no two happen at one moment. Otherwise the timers of
-	// processes that wait for the same duration would end together, and the processes would race.
+	// Apart lets a nanosecond pass after each decision, so that no two decisions have the same time. Otherwise, the
+	// timers of processes that wait for the same duration would fire together, and the processes would race.
 	Apart bool
 	// Storm is the number of decisions after which there are no more faults. Time then stops while any call can
-	// proceed, so that the work ends. Default 500.
+	// proceed, so that the work ends. The default is 500.
 	Storm int
 	// StormFor replaces Storm by a duration in virtual time. It simulates an outage, regardless of the number of
 	// decisions.
@@ -64,16 +64,16 @@ type Scheduler struct {
 	decisions []decision
 }
 
-// point is where a goroutine is parked.
+// point is the point at which a goroutine is parked.
 type point struct {
 	who, name string
 	after     bool // the call is done
-	// The faults that may happen here.
+	// The faults that are possible at this point.
 	crash, fail, repeat, freeze bool
 	let                         chan verdict
 }
 
-// verdict is how a parked goroutine continues.
+// verdict determines how a parked goroutine continues.
 type verdict string
 
 const (
@@ -81,7 +81,7 @@ const (
 	crashes verdict = "crashes"
 	fails   verdict = "fails"
 	repeats verdict = "repeats"
-	freezes verdict = "freezes" // and is released later
+	freezes verdict = "freezes" // the goroutine is released later
 )
 
 // decision is a step of the scheduler. Without a point, it is a delivery or the passage of time.
@@ -212,7 +212,7 @@ func (s *Scheduler) Exposed(ctx context.Context, name string) context.Context {
 // longestPause is the time that the scheduler waits for a timer when no message is delayed.
 const longestPause = time.Minute
 
-// mostDecisions is more than any test needs.
+// mostDecisions is the maximum number of decisions of a run. It is more than any test needs.
 const mostDecisions = 100_000
 
 // Run drives the hub until it is at rest: no goroutine is parked, no message is left and no client is running. It fails
@@ -232,10 +232,10 @@ func (s *Scheduler) Run(ctx context.Context, limit time.Duration) error {
 		case s.resting(some):
 			return nil
 		case n == mostDecisions || !now.Before(deadline):
-			return fmt.Errorf("simhub: the hub did not come to rest within %v of virtual time and %d decisions",
+			return fmt.Errorf("simhub: the hub did not become idle within %v of virtual time and %d decisions",
 				now.Sub(s.begun), n)
 		case ctx.Err() != nil:
-			return fmt.Errorf("simhub: the hub did not come to rest: %w", context.Cause(ctx))
+			return fmt.Errorf("simhub: the hub did not become idle: %w", context.Cause(ctx))
 		}
 		if !some {
 			due = now.Add(longestPause)
@@ -244,7 +244,7 @@ func (s *Scheduler) Run(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// calm drains the notifications, because the scheduler now checks everything.
+// calm drains the notifications, because the scheduler checks everything now.
 func (s *Scheduler) calm() {
 	for _, c := range []<-chan struct{}{s.arrived, s.cloud.Changed()} {
 		select {
@@ -343,7 +343,7 @@ func (s *Scheduler) verdict(p *point) verdict {
 	return goes
 }
 
-// pass lets virtual time pass until a timer has led to a parked goroutine or a sent message, or until a message is due.
+// pass lets virtual time pass until a timer has caused a parked goroutine or a sent message, or until a message is due.
 func (s *Scheduler) pass(until time.Time) {
 	from := bubbleTime()
 	t := time.NewTimer(until.Sub(from))

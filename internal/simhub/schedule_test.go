@@ -135,11 +135,11 @@ func TestSchedule_allowedFaults_occurAndNoOthers(t *testing.T) {
 			trace += strings.Join(scheduled(t, s), "\n") + "\n"
 		}
 		if name != "none" && !strings.Contains(trace, name) {
-			t.Errorf("nothing %s", name)
+			t.Errorf("no fault of kind %q", name)
 		}
 		for _, other := range []string{"CRASHES", "FAILS", "REPEATS"} {
 			if !strings.HasSuffix(name, other) && strings.Contains(trace, ": "+other) {
-				t.Errorf("%s: something %s", name, other)
+				t.Errorf("%s: unexpected fault of kind %q", name, other)
 			}
 		}
 	}

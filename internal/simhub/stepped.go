@@ -70,8 +70,8 @@ func (e *failed) ErrorType() string  { return e.failure.Type }
 func (e *failed) NonRetryable() bool { return e.failure.NonRetryable }
 func (e *failed) Unwrap() error      { return errorOf(e.failure.Cause) }
 
-// apart runs a worker on the records of a batch, and on duplicates of an attempt after the others: their activities
-// have the same name, so that their order would be random.
+// apart runs a worker on the records of a batch. It runs duplicates of an attempt after the others, because their
+// activities have the same name, so that their order would be random.
 type apart struct{ worker recordHandler }
 
 // HandleRecords implements recordHandler.

@@ -32,7 +32,7 @@ const (
 	deletingFor = 2 * time.Minute                  // a deletion without progress is due after this time
 )
 
-// due returns the past or future time from which a sweep has work. The caller holds the lock.
+// due returns the time from which a sweep has work, which may be in the past. The caller holds the lock.
 func (s *Sweeper) due() (at time.Time, ok bool) {
 	if len(s.jobs) > 0 {
 		return s.began, true
@@ -84,8 +84,8 @@ func (s *Sweeper) retentionDue() (at time.Time, ok bool) {
 	return at, err == nil
 }
 
-// hasLetters reports whether there are dead letters after an outage. Other dead letters stay: without an outage, a
-// message that was delivered a hundred times has an unregistered activity, and recovering it would keep the hub busy.
+// hasLetters reports whether there are dead letters after an outage. It ignores other dead letters. Without an outage,
+// a message that was delivered a hundred times has an unregistered activity. Its recovery would never end.
 func (s *Sweeper) hasLetters() bool {
 	if s.outage.IsZero() {
 		return false
@@ -98,7 +98,8 @@ func (s *Sweeper) hasLetters() bool {
 	return false
 }
 
-// interceptor records which jobs are running. A write of a job has the whole item, with a TTL if the job has ended.
+// interceptor records which jobs are running. A write of a job contains the whole item, with a TTL if the job has
+// ended.
 func (s *Sweeper) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		noted := func() error {

@@ -21,7 +21,7 @@ import (
 const SweepInterval = 2 * time.Minute
 
 // Sweeper runs the sweeps of a hub (dispatch.Renewer.Sweep) in virtual time, at ticks of SweepInterval after the
-// creation of the hub. It skips the ticks at which a sweep would find no work, so that years without work cost nothing.
+// creation of the hub. It skips the ticks at which a sweep would find no work, so that years without work are cheap.
 //
 // The driver of the hub advances the clock to Next at most. It then calls Step until no work is left, and then Close.
 // All methods are safe for concurrent use.
@@ -90,7 +90,7 @@ func (s *Sweeper) Step() bool {
 	return true
 }
 
-// sweep runs the sweeper once. The next tick repeats what failed.
+// sweep runs the sweeper once. The next tick repeats failed work.
 func (s *Sweeper) sweep(ctx context.Context, k *dispatch.Renewer) {
 	now := bubbleTime()
 	_, err := k.Sweep(ctx)
@@ -113,7 +113,7 @@ func (s *Sweeper) sweep(ctx context.Context, k *dispatch.Renewer) {
 	}
 }
 
-// Close closes the ticks up to now: work that arrives later waits for the next tick.
+// Close closes the ticks up to now. Work that arrives later waits for the next tick.
 func (s *Sweeper) Close() {
 	now := bubbleTime()
 	s.mu.Lock()
@@ -140,8 +140,8 @@ func (s *Sweeper) IsBusy() bool {
 	return s.running || len(s.jobs) > 0 || deleting || s.hasLetters()
 }
 
-// StartMayBeLost notifies the sweeper of a start that may have sent no wake: the client failed before it sent the wake,
-// or it commits the start in its own transaction.
+// StartMayBeLost notifies the sweeper of a start that may have sent no wake. The client may have failed before it sent
+// the wake, or may commit the start in its own transaction.
 func (s *Sweeper) StartMayBeLost() {
 	now := bubbleTime()
 	s.mu.Lock()

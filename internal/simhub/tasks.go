@@ -20,7 +20,7 @@ type TaskWitness struct {
 	wrong      []error
 }
 
-// heard has the reports of an execution, by task ID.
+// heard contains the reports of an execution, by task ID.
 type heard struct{ begun, ended map[int64]perdure.TaskInfo }
 
 // Interceptor returns the interceptor that records the tasks.
@@ -82,14 +82,14 @@ func (w *TaskWitness) check(executionID string, events []history.Event) error {
 		errs = append(errs, w.checkTask(x, e, endsWithoutCode(events)))
 	}
 	for id, ended := range x.ended {
-		if begins[id] == nil && events[0].InstanceID == "" { // otherwise a restart took it over
+		if begins[id] == nil && events[0].InstanceID == "" { // otherwise a restart has copied it
 			errs = append(errs, fmt.Errorf("reported end of a task that is not in the history: %+v", ended))
 		}
 	}
 	return errors.Join(append(errs, checkEnds(x, events)...)...)
 }
 
-// begunIn returns the events that schedule tasks, without those that a restart took over.
+// begunIn returns the events that schedule tasks, without events that a restart copied.
 func begunIn(events []history.Event) map[int64]*history.Event {
 	begins := map[int64]*history.Event{}
 	for i := range events {
@@ -102,8 +102,8 @@ func begunIn(events []history.Event) map[int64]*history.Event {
 	return begins
 }
 
-// checkTask compares the reports of a task with the event that scheduled it. With silent, the waits that ended with the
-// execution were not reported.
+// checkTask compares the reports of a task with the event that scheduled it. If silent is true, the waits that ended
+// with the execution were not reported.
 func (w *TaskWitness) checkTask(x *heard, e *history.Event, silent bool) error {
 	begun, was := x.begun[e.ID]
 	ended, is := x.ended[e.ID]
@@ -140,7 +140,7 @@ func isOf(e *history.Event, task perdure.TaskInfo) bool {
 // endsWithoutCode reports whether an execution may have ended without its code, which then reported no waits.
 func endsWithoutCode(events []history.Event) bool { return events[len(events)-1].EndsWithoutCode() }
 
-// checkEnds compares reported outcomes with those of the history. The last outcome of a task counts.
+// checkEnds compares reported outcomes with the outcomes in the history. The last outcome of a task counts.
 func checkEnds(x *heard, events []history.Event) (errs []error) {
 	last, cancelled := map[int64]*history.Event{}, map[int64]bool{}
 	for i := range events {

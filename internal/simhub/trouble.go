@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// Trouble injects crashes and outages into a running hub whose option Intercept is Trouble.Intercept. Its methods may
-// be called from any goroutine.
+// Trouble injects crashes and outages into a running hub whose option Intercept is Trouble.Intercept. Its methods are
+// safe for concurrent use.
 type Trouble struct {
 	mu    sync.Mutex
 	calls int64
@@ -45,13 +45,13 @@ func (t *Trouble) Intercept(ctx context.Context, c simaws.Call, next func() erro
 	return err
 }
 
-// crash is the call at which a process dies; 0 means none.
+// crash is the call at which a process crashes; 0 means none.
 type crash struct {
 	at    int64
 	after bool // the call is done
 }
 
-// count counts a call of a function, and reports whether its process dies at the call.
+// count counts a call of a function, and reports whether its process crashes at the call.
 func (t *Trouble) count() (dies, after bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,7 +59,7 @@ func (t *Trouble) count() (dies, after bool) {
 	return t.calls == t.crash.at, t.crash.after
 }
 
-// mappingDelete is the call of an event source mapping that needs its queue.
+// mappingDelete is the only call of an event source mapping that needs its queue.
 const mappingDelete = "DeleteMessageBatch"
 
 // unavailable returns the error of a service during an outage, or nil.

@@ -1,5 +1,5 @@
-// Package simsdk creates SDK clients whose requests a simaws.Cloud answers. Middleware of a client, such as a meter,
-// observes the calls and their bytes as for AWS. Nothing is sent over the network.
+// Package simsdk creates SDK clients whose requests a simaws.Cloud handles. Middleware of a client, such as a meter,
+// observes the calls and their bytes like on AWS. The clients send nothing over the network.
 package simsdk
 
 import (
@@ -24,7 +24,7 @@ func Config() aws.Config {
 	}
 }
 
-// Clients returns clients of the configuration whose requests c answers.
+// Clients returns clients of the configuration whose requests c handles.
 func Clients(c *simaws.Cloud, cfg aws.Config) dynamo.Clients {
 	cfg = cfg.Copy()
 	cfg.APIOptions = append(cfg.APIOptions, answerer{c}.add)
@@ -34,7 +34,7 @@ func Clients(c *simaws.Cloud, cfg aws.Config) dynamo.Clients {
 	}
 }
 
-// answerer answers in the place of the network.
+// answerer is middleware that returns responses instead of the network.
 type answerer struct{ cloud *simaws.Cloud }
 
 func (a answerer) add(stack *middleware.Stack) error {
@@ -48,12 +48,12 @@ func (a answerer) add(stack *middleware.Stack) error {
 
 type inputKey struct{}
 
-// keep keeps the input: where the request is sent, only its bytes are left.
+// keep stores the input, because the middleware that sends the request has only its bytes.
 func keep(
 	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 ) (middleware.InitializeOutput, middleware.Metadata, error) {
 	ctx = middleware.WithStackValue(ctx, inputKey{}, in.Parameters)
-	return next.HandleInitialize(ctx, in) //nolint:wrapcheck // the client's own error
+	return next.HandleInitialize(ctx, in) //nolint:wrapcheck // the error of the client
 }
 
 func (a answerer) answer(
@@ -63,7 +63,7 @@ func (a answerer) answer(
 	return out, m, err
 }
 
-// ask makes the call of the cloud that an input is for.
+// ask calls the method of the cloud for an input.
 func (a answerer) ask(ctx context.Context, input any) (any, error) {
 	switch in := input.(type) {
 	case *dynamodb.GetItemInput:
@@ -93,6 +93,6 @@ func (a answerer) ask(ctx context.Context, input any) (any, error) {
 	case *scheduler.DeleteScheduleInput:
 		return a.cloud.Schedules.DeleteSchedule(ctx, in)
 	default:
-		return nil, fmt.Errorf("simsdk: nothing answers %T", input)
+		return nil, fmt.Errorf("simsdk: no handler for %T", input)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // Policy limits a Map. 0 means no limit.
 type Policy struct {
-	// Concurrency is the number of items that are processed at a time.
+	// Concurrency is the number of items that are processed concurrently.
 	Concurrency int
 	// MinSuccessful is the number of successes that end the Map successfully.
 	MinSuccessful int

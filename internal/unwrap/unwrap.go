@@ -1,4 +1,4 @@
-// Package unwrap finds optional interfaces of wrapped values, as errors.As does for errors.
+// Package unwrap finds optional interfaces of wrapped values, like errors.As for errors.
 package unwrap
 
 // As returns v as a T. If v does not implement T, As calls its method Unwrap() V, if there is one, and tries the result

@@ -1,4 +1,5 @@
-// Package documents limits the data of external events that an execution holds, and resolves references to the rest.
+// Package documents limits the data of external events that an execution keeps in memory, and resolves references to
+// other data.
 package documents
 
 import (
@@ -12,24 +13,23 @@ import (
 
 const (
 	// maxHeldDocuments is the maximum size of the data of external events in an execution that was read for turns.
-	// Other data stays where it is stored, and is read when code requests it, because a hundred thousand events must
-	// fit a function.
+	// Other data is read when code requests it, so that a hundred thousand events fit into the memory of a function.
 	maxHeldDocuments = 16 << 20
-	// alwaysHeldBytes is the maximum size of a document that is always held.
+	// alwaysHeldBytes is the maximum size of a document that always stays in memory.
 	alwaysHeldBytes = 1 << 10
-	// MaxResolvedBytes is the maximum number of bytes of documents with which ReadHistory replaces references, per
-	// event.
+	// MaxResolvedBytes is the maximum size of all documents that ReadHistory inserts into one event in place of
+	// references.
 	MaxResolvedBytes = 4 << 20
 )
 
-// Budget limits the data of external events that is held while an execution is read segment by segment.
+// Budget limits the data of external events in memory while an execution is read segment by segment.
 type Budget struct {
 	ExecutionID string
 
 	held int
 }
 
-// Add replaces the large data of a segment's external events by references once the limit is reached.
+// Add replaces large data of a segment's external events by references when the limit is reached.
 func (l *Budget) Add(s *provider.Segment) {
 	for i := range s.Events {
 		e := &s.Events[i]
@@ -72,8 +72,8 @@ type Reader interface {
 	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
 }
 
-// Resolve replaces an event's references by their documents, up to MaxResolvedBytes bytes together.
-// References to erased documents stay.
+// Resolve replaces an event's references by their documents, up to MaxResolvedBytes bytes in total. It does not replace
+// references to erased documents.
 func Resolve(ctx context.Context, r Reader, instanceID string, e *history.Event) (err error) {
 	shown := int64(0)
 	e.EachExternalData(func(_ string, _ int, data *history.Payload) {

@@ -74,10 +74,10 @@ func TestQueryInstance_throttledOnce_invokesTheOrchestratorAgain(t *testing.T) {
 	}
 	in := f.asked[1]
 	if *in.FunctionName != "arn:orchestrator:live" || in.InvocationType != types.InvocationTypeRequestResponse {
-		t.Errorf("invoked %s, %s", *in.FunctionName, in.InvocationType)
+		t.Errorf("invoked function %s with type %s", *in.FunctionName, in.InvocationType)
 	}
 	if want := `{"perdureQuery":{"instanceId":"order-7","name":"progress","input":{"n":1}}}`; string(in.Payload) != want {
-		t.Errorf("sent %s", in.Payload)
+		t.Errorf("sent payload %s", in.Payload)
 	}
 }
 
@@ -144,13 +144,13 @@ func TestQueryInstance_functionFails_returnsTypedError(t *testing.T) {
 		question)
 	if told, ok := errors.AsType[*provider.QueryError](err); !ok || told.Code != provider.QueryTimedOut ||
 		!errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("no time: %v", err)
+		t.Errorf("with an expired context: %v", err)
 	}
 	p, err := dynamo.New(dynamo.HubConfig{Name: "h", Table: "t", InboxURL: "i"}, dynamo.Clients{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.QueryInstance(t.Context(), question); !errors.Is(err, provider.ErrQueriesUnsupported) {
-		t.Errorf("a hub that names no function: %v", err)
+		t.Errorf("a hub without an orchestrator function: %v", err)
 	}
 }

@@ -71,7 +71,7 @@ func (h blockedHub) list(limit int, cursor string) (ids []string) {
 			h.t.Fatal(err)
 		}
 		if len(page.Instances) > limit {
-			h.t.Errorf("a page of %d has %d instances", limit, len(page.Instances))
+			h.t.Errorf("limit %d: a page has %d instances", limit, len(page.Instances))
 		}
 		for i := range page.Instances {
 			ids = append(ids, page.Instances[i].InstanceID)
@@ -115,10 +115,10 @@ func TestListBlocked_partitions_areMerged(t *testing.T) {
 			times = append(times, second[id])
 		}
 		if !slices.IsSortedFunc(times, func(a, b int) int { return b - a }) {
-			t.Errorf("by %d: not the latest first: %v", limit, times)
+			t.Errorf("limit %d: not sorted by descending time: %v", limit, times)
 		}
 		if slices.Sort(got); len(got) != len(want) || len(slices.Compact(got)) != len(want) {
-			t.Errorf("by %d: %d instances are listed, want %d", limit, len(got), len(want))
+			t.Errorf("limit %d: %d instances are listed, want %d", limit, len(got), len(want))
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestBlockedInstances_partitions_areFoundOnceEach(t *testing.T) {
 			want = append(want, "since")
 			slices.Sort(want)
 			if slices.Sort(got); !slices.Equal(got, want) {
-				t.Errorf("%d are found, %d of them different, want %d", len(got),
+				t.Errorf("%d instances are found, %d of them distinct, want %d", len(got),
 					len(slices.Compact(slices.Clone(got))), len(want))
 			}
 		})

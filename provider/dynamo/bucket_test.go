@@ -99,14 +99,14 @@ func TestGetObject_eachErrorOfS3_isRetryableOrPermanent(t *testing.T) {
 		"no bucket":                   {refuses(http.StatusNotFound, "NoSuchBucket"), false, false},
 		"no object":                   {refuses(http.StatusNotFound, "NoSuchKey"), false, true},
 		"no object, without its code": {says(http.StatusNotFound, ""), false, true},
-		"more than was asked for":     {says(http.StatusOK, "12345"), false, false},
+		"more than requested":         {says(http.StatusOK, "12345"), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b, _ := bucketOf(t, "eu-central-1", c.give)
 			_, err := b.GetObject(t.Context(), "bucket", "hub/x/00/e/hash", 4)
 			if err == nil || again(err) != c.again || errors.Is(err, provider.ErrNotFound) != c.missing {
-				t.Errorf("%v: again %v, missing %v", err, again(err), errors.Is(err, provider.ErrNotFound))
+				t.Errorf("error %v: retryable %v, missing %v", err, again(err), errors.Is(err, provider.ErrNotFound))
 			}
 		})
 	}
@@ -127,13 +127,13 @@ func TestBucket_errorInResponseWithStatus200_isRetryable(t *testing.T) {
 	t.Parallel()
 	b, _ := bucketOf(t, "eu-central-1", refuses(http.StatusOK, "InternalError"))
 	if err := b.CopyObject(t.Context(), "bucket", "from", "to"); err == nil || !again(err) {
-		t.Errorf("a copy: %v", err)
+		t.Errorf("copy: %v", err)
 	}
 	b, _ = bucketOf(t, "eu-central-1",
 		says(http.StatusOK, "<DeleteResult><Error><Key>one</Key><Code>SlowDown</Code></Error></DeleteResult>"))
 	if err := b.DeleteObjects(t.Context(), "bucket", []string{"one", "two"}); err == nil || !again(err) ||
 		!strings.Contains(err.Error(), "one") {
-		t.Errorf("a deletion: %v", err)
+		t.Errorf("deletion: %v", err)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestPutObject_regionAndBucket_determineURLAndSignature(t *testing.T) {
 		sent, err := io.ReadAll(req.Body)
 		if signed := req.Header.Get("Authorization"); err != nil || !bytes.Equal(sent, []byte("{}")) ||
 			!strings.Contains(signed, "x-amz-content-sha256") || !strings.Contains(signed, "/"+c.region+"/s3/") {
-			t.Errorf("%q, %v, signed %s", sent, err, signed)
+			t.Errorf("sent %q, error %v, signed %s", sent, err, signed)
 		}
 	}
 }

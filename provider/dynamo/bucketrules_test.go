@@ -34,12 +34,12 @@ func TestExpiryRules_lifecycleOfABucket_returnsItsExpirations(t *testing.T) {
 		{Filtered: true},
 	}
 	if err != nil || !slices.Equal(got, want) || a.got[0].URL.RawQuery != "lifecycle=" {
-		t.Errorf("%+v, %v, of %s", got, err, a.got[0].URL)
+		t.Errorf("got %+v, error %v, request %s", got, err, a.got[0].URL)
 	}
 	if got, _, err := rules(refuses(http.StatusNotFound, "NoSuchLifecycleConfiguration")); err != nil || got != nil {
-		t.Errorf("of a bucket without rules: %v, %v", got, err)
+		t.Errorf("bucket without rules: got %v, error %v", got, err)
 	}
 	if _, _, err := rules(refuses(http.StatusForbidden, "AccessDenied")); err == nil {
-		t.Error("what may not be read is no rules")
+		t.Error("no error for rules that may not be read")
 	}
 }

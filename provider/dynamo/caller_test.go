@@ -38,13 +38,13 @@ func TestCaller_concurrentStarts_callSTSOnce(t *testing.T) {
 		for range 1000 {
 			starts.Go(func() {
 				if got := p.Caller(t.Context()); got != "alice" {
-					t.Errorf("called by %q", got)
+					t.Errorf("caller %q", got)
 				}
 			})
 		}
 		starts.Wait()
 		if asked != 1 {
-			t.Errorf("asked %d times", asked)
+			t.Errorf("%d calls, want 1", asked)
 		}
 	})
 }
@@ -58,19 +58,19 @@ func TestCaller_stsDoesNotRespond_isEmptyAndReadAgainLater(t *testing.T) {
 		began := time.Now()
 		for range 100 {
 			if got := p.Caller(t.Context()); got != "" {
-				t.Errorf("called by %q", got)
+				t.Errorf("caller %q", got)
 			}
 		}
 		if took := time.Since(began); took != 2*time.Second || asked != 1 {
-			t.Errorf("asked %d times, in %v", asked, took)
+			t.Errorf("%d calls in %v", asked, took)
 		}
 		time.Sleep(10 * time.Minute)
 		p.caller.Read = func(context.Context) (string, error) { asked++; return "alice", nil }
 		if got := p.Caller(t.Context()); got != "alice" || asked != 2 {
-			t.Errorf("later: %q, asked %d times", got, asked)
+			t.Errorf("caller %q after ten minutes, %d calls", got, asked)
 		}
 		if got := newCaller(t, nil).Caller(t.Context()); got != "" {
-			t.Errorf("without Open: %q", got)
+			t.Errorf("caller %q without Open", got)
 		}
 	})
 }
@@ -106,10 +106,10 @@ func TestCallerFromSTS_response_returnsARNOrError(t *testing.T) {
 		`<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>arn:aws:iam::123456789012:user/alice</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`))(t.Context())
 	if err != nil || got != "arn:aws:iam::123456789012:user/alice" || len(asked) != 1 ||
 		!strings.Contains(asked[0], "Action=GetCallerIdentity") {
-		t.Errorf("%q, %v, asked %q", got, err, asked)
+		t.Errorf("caller %q, error %v, requests %q", got, err, asked)
 	}
 	if _, err := callerFromSTS(cfg(http.StatusServiceUnavailable, ""))(t.Context()); err == nil || len(asked) != 2 ||
 		errors.Is(err, context.Canceled) {
-		t.Errorf("%v, asked %q", err, asked)
+		t.Errorf("error %v, requests %q", err, asked)
 	}
 }

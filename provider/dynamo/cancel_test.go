@@ -30,12 +30,12 @@ type bench struct {
 	id    int64
 	block provider.CancelBlock
 	now   time.Time
-	// unchained makes turns omit the segment of the previous cancelling turn, like the first builds that wrote the
-	// cancels of turns.
+	// unchained makes turns omit the segment of the previous cancelling turn. The first builds that wrote the cancels
+	// of turns also omitted it.
 	unchained bool
 }
 
-// blinkers is a table that changes the results of queries.
+// blinkers is a table whose query results a test can change.
 type blinkers struct {
 	*simaws.Table
 
@@ -177,7 +177,7 @@ func TestReadCancels_recordsOfPreviousRelease_areMerged(t *testing.T) {
 		`,{"open":true,"reason":"instance_deleted","at":"2026-11-22T12:00:00Z"}]`))
 	if c := b.wantReasons(0, "first", "second", "third", "fourth", "instance_deleted"); !c.Of(4).Deleted ||
 		!c.Of(99).Deleted {
-		t.Errorf("nobody is told that the instance is deleted: %+v", c)
+		t.Errorf("the deletion of the instance is not in the cancels: %+v", c)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestReadCancels_largeRecordOfPreviousRelease_isRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := b.wantReasons(0, append(reasons, "of this release", "instance_deleted")...); !c.Of(7).Deleted {
-		t.Error("nobody is told that the instance is deleted")
+		t.Error("the deletion of the instance is not in the cancels")
 	}
 }
 
@@ -226,8 +226,8 @@ func hiding(t *testing.T) (b *bench, hide func(sk string)) {
 	return b, func(sk string) { hidden = sk }
 }
 
-// Interleaving: a query already sees the transactions of later turns, but not yet the transaction of an earlier one.
-// The number of later turns, the number of reads and the clock of the reader make no difference. A reader that
+// Interleaving: a query already returns the transactions of later turns, but not yet the transaction of an earlier
+// turn. The number of later turns, the number of reads and the clock of the reader make no difference. A reader that
 // continues receives the cancel when it becomes visible, and then continues after it.
 func TestReadCancels_cancelBecomesVisibleLate_isReturned(t *testing.T) {
 	t.Parallel()
@@ -249,19 +249,19 @@ func TestReadCancels_cancelBecomesVisibleLate_isReturned(t *testing.T) {
 			for range 3 { // the turn stays invisible
 				got, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, from)
 				if err != nil || got.Of(late).Requested || !got.Of(late+c.behind).Requested {
-					t.Fatalf("%+v: %v, or the test hides nothing", c, err)
+					t.Fatalf("%+v: error %v, or the test does not hide the cancel", c, err)
 				}
 				from = next
 			}
 			hide("")
 			got, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, from)
 			if err != nil || got.Of(late).Reason != "late" {
-				t.Errorf("%+v, the reader's clock %v ahead: read from %d on, %v: a worker never sees it", c, ahead,
+				t.Errorf("%+v, reader's clock %v ahead: a read from segment %d misses the cancel, error %v", c, ahead,
 					from, err)
 			}
 			if got, next, err = b.p.ReadCancels(t.Context(), b.head.ExecutionID, next); err != nil || len(got) > 0 ||
 				next != b.head.Segment+1 {
-				t.Errorf("%+v: read on from %d, %d decisions, %v: all is known", c, next, len(got), err)
+				t.Errorf("%+v: next segment %d, %d further cancels, error %v", c, next, len(got), err)
 			}
 		}
 	}
@@ -297,7 +297,7 @@ func TestReadCancels_itemsWithoutPredecessor_areReadAgainForTwoMinutes(t *testin
 	hide("b#0000000002")
 	c, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, 1)
 	if err != nil || c.Of(2).Requested || !c.Of(3).Requested {
-		t.Fatalf("%+v, %v: the test hides nothing", c, err)
+		t.Fatalf("%+v, error %v, or the test does not hide the cancel", c, err)
 	}
 	hide("")
 	b.now = b.now.Add(time.Minute)
@@ -326,12 +326,12 @@ func TestReadCancels_turnOfPreviousReleaseInBetween_isNoGap(t *testing.T) {
 		queries = 0
 		got, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, from)
 		if err != nil || got.Of(2).Reason != "second" || got.Of(4).Reason != "fourth" || next != 2 || queries != 1 {
-			t.Errorf("from %d: %+v, next %d, %v, in %d queries", from, got, next, err, queries)
+			t.Errorf("read from segment %d: %+v, next %d, error %v, %d queries", from, got, next, err, queries)
 		}
 		from = next
 	}
 	if _, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, 3); err != nil || next != 5 {
-		t.Errorf("from a later one: next %d, %v", next, err)
+		t.Errorf("read from a later segment: next %d, error %v", next, err)
 	}
 }
 
@@ -357,7 +357,7 @@ func TestReadCancels_halfOfATurnIsVisible_isReadAgain(t *testing.T) {
 	hidden = 3
 	_, _, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, 0)
 	if e, ok := errors.AsType[*provider.Error](err); !ok || !e.Retryable {
-		t.Errorf("%v: want an error that is worth repeating", err)
+		t.Errorf("error %v, want a retryable error", err)
 	}
 }
 
@@ -411,14 +411,14 @@ func TestApplyRetention_cancelsOfTurns_expireWithTheInstance(t *testing.T) {
 			stays := 0
 			for _, it := range out.Items {
 				if it["ttl"] == nil {
-					t.Errorf("%s stays for ever", sortKey(it))
+					t.Errorf("%s has no ttl", sortKey(it))
 				}
 				if strings.HasPrefix(sortKey(it), "b#") {
 					stays++
 				}
 			}
 			if stays != turns {
-				t.Errorf("of %d turns it is left what they cancelled, of %d", stays, turns)
+				t.Errorf("the cancels of %d turns are left, want %d", stays, turns)
 			}
 			b.wantReasons(0, "select_loser", "select_loser", "select_loser")
 			if c := b.wantReasons(1); c.Of(int64(turns+1)).Reason != "instance_deleted" {

@@ -35,7 +35,7 @@ func TestReadCancels_anyOrderOfVisibility_everyCancelIsReturned(t *testing.T) {
 			for i := range got {
 				id := got[i].IDs[0].First
 				if decided[id] == 0 {
-					r.Fatalf("activity %d is not cancelled", id)
+					r.Fatalf("read a cancel of activity %d, which is not cancelled", id)
 				}
 				heard[id] = true
 			}
@@ -68,7 +68,7 @@ func TestReadCancels_anyOrderOfVisibility_everyCancelIsReturned(t *testing.T) {
 		read()
 		for id, segment := range decided {
 			if segment >= first && !heard[id] {
-				r.Fatalf("what segment %d has decided was never heard of", segment)
+				r.Fatalf("the cancel of segment %d was not read", segment)
 			}
 		}
 		end := first
@@ -76,7 +76,7 @@ func TestReadCancels_anyOrderOfVisibility_everyCancelIsReturned(t *testing.T) {
 			end = max(first, b.lastCancel()+1)
 		}
 		if read(); from != end {
-			r.Fatalf("it reads on from %d, the last is of %d", from, b.lastCancel())
+			r.Fatalf("next segment %d, the last cancel is in segment %d", from, b.lastCancel())
 		}
 	})
 }

@@ -33,8 +33,8 @@ type QueueAPI = sqsqueue.API
 // Implementations must be safe for concurrent use.
 type FunctionAPI = queries.API
 
-// ScheduleAPI contains the EventBridge Scheduler operations CreateSchedule and DeleteSchedule, which a Provider calls
-// if it holds timers with schedules. *scheduler.Client implements it. Implementations must be safe for concurrent use.
+// ScheduleAPI contains the EventBridge Scheduler operations that a Provider calls if it holds timers with schedules:
+// CreateSchedule and DeleteSchedule. *scheduler.Client implements it. Implementations must be safe for concurrent use.
 type ScheduleAPI = timers.API
 
 // BucketAPI contains the S3 operations that a Provider calls if the hub has a payload store. FromConfig returns an
@@ -86,7 +86,7 @@ func withoutRetries(c Clients) Clients {
 }
 
 // SDKLogger returns a logger for aws.Config.Logger that writes the SDK's messages to l at debug level. Without it, the
-// SDK writes to standard error. It is safe for concurrent use if l is.
+// SDK writes to standard error. It is safe for concurrent use if l is safe for concurrent use.
 func SDKLogger(l *slog.Logger) logging.Logger {
 	return logging.LoggerFunc(func(c logging.Classification, format string, v ...any) {
 		l.Debug("AWS SDK message", "classification", string(c), "text", fmt.Sprintf(format, v...))

@@ -118,7 +118,7 @@ func TestListInstances_rareMatchInLargeTable_limitsReadsPerPage(t *testing.T) {
 			}
 			pages, most, c.q.Cursor = pages+1, max(most, cloud.Counts()["DynamoDB.Query"]), page.NextCursor
 		}
-		t.Logf("%s: %d of %d instances in %d pages, of %d queries at the most", name, len(found), many, pages, most)
+		t.Logf("%s: %d of %d instances in %d pages, at most %d queries a page", name, len(found), many, pages, most)
 		if !slices.Equal(found, c.want) || most > 32 {
 			t.Errorf("%s: found %q, want %q, with up to %d queries a page", name, found, c.want, most)
 		}

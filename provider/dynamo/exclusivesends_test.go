@@ -52,7 +52,7 @@ func TestR29_manyEntriesOfAKey_areSentOneBatchAtATime(t *testing.T) {
 	}
 	rounds := sqsqueue.RoundsOf(sqsqueue.Outgoing{{URL: "url", Entries: keyed(t, keys, heavy)}})
 	if len(rounds) != 3 {
-		t.Errorf("%d rounds, and ten of a key are a batch", len(rounds))
+		t.Errorf("%d rounds, want 3", len(rounds))
 	}
 
 	last, sent := map[string]int64{}, 0
@@ -63,22 +63,22 @@ func TestR29_manyEntriesOfAKey_areSentOneBatchAtATime(t *testing.T) {
 			here := map[string]bool{}
 			for _, e := range batch {
 				if e.ID <= last[e.Group] {
-					t.Errorf("round %d: activity %d is sent behind %d of its key", n, e.ID, last[e.Group])
+					t.Errorf("round %d: activity %d is sent after activity %d of the same key", n, e.ID, last[e.Group])
 				}
 				if seen[e.Group] && !here[e.Group] {
-					t.Errorf("round %d: activity %d is in another batch than those of its key", n, e.ID)
+					t.Errorf("round %d: the activities of the key of activity %d are in several batches", n, e.ID)
 				}
 				last[e.Group], seen[e.Group], here[e.Group] = e.ID, true, true
 				bytes += len(e.Body)
 			}
 			sent += len(batch)
 			if len(batch) > sqsqueue.BatchLimit || bytes > sqsqueue.MessageLimit {
-				t.Errorf("round %d: a batch of %d with %d bytes", n, len(batch), bytes)
+				t.Errorf("round %d: a batch has %d messages and %d bytes", n, len(batch), bytes)
 			}
 		}
 	}
 	if sent != len(keys) {
-		t.Errorf("%d of %d are sent", sent, len(keys))
+		t.Errorf("%d of %d messages are sent", sent, len(keys))
 	}
 }
 
@@ -94,7 +94,7 @@ func TestR29_deadLettersOfAKey_fillWholeBatches(t *testing.T) {
 			got = append(got, len(batch))
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("of %d bytes each: batches of %v, want %v", bytes, got, want)
+			t.Errorf("messages of %d bytes: batches of %v, want %v", bytes, got, want)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (p *Provider) Config() HubConfig { return p.hub }
 
 // Caller returns the ARN of the provider's credentials, for a provider from Open. It calls STS once, with a time limit
 // of two seconds and without a required permission. It returns an empty string if the identity is unknown. Other calls
-// do not fail because of that.
+// do not fail because the identity is unknown.
 func (p *Provider) Caller(ctx context.Context) string { return p.caller.Name(ctx) }
 
 // Payloads implements provider.PayloadStoreProvider.

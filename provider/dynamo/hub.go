@@ -43,7 +43,7 @@ type HubConfig struct {
 // The values of HubConfig.TimerMode. It selects how to hold timers that exceed the maximum delay of a queue.
 const (
 	TimersSchedules = "schedules" // a one-time EventBridge schedule sends them to the queue
-	TimersRequeue   = "hops"      // they are sent again with the maximum delay until they are due
+	TimersRequeue   = "hops"      // they are resent with the maximum delay until they are due
 )
 
 func (h HubConfig) validate() error {
@@ -85,8 +85,8 @@ type Clients struct {
 // Option configures a Provider.
 type Option func(*settings)
 
-// settings are declared in an internal package, so that the module's own functions and tests can set those that are not
-// public options.
+// settings are declared in an internal package, so that functions and tests of the module can set values that have no
+// public option.
 type settings = dynamoknobs.Settings
 
 // WithClock sets the clock for timestamps and delays. The default is time.Now.

@@ -51,10 +51,10 @@ func TestR20_noteHangs_messageIsSentWithinASecond(t *testing.T) {
 					t.Error(err)
 				}
 				if took := time.Since(began); took > time.Second {
-					t.Errorf("it took %v", took)
+					t.Errorf("the call took %v, want at most 1s", took)
 				}
 				if n := cloud.Counts()["SQS.SendMessageBatch"]; n != 1 {
-					t.Errorf("%d sends", n)
+					t.Errorf("%d sends, want 1", n)
 				}
 			})
 		})

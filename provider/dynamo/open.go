@@ -67,7 +67,7 @@ func callerFromSTS(cfg aws.Config) func(ctx context.Context) (string, error) {
 		client := sts.NewFromConfig(cfg, func(o *sts.Options) { o.Retryer = aws.NopRetryer{} })
 		out, err := client.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 		if err != nil {
-			return "", err //nolint:wrapcheck // it is for the log, and names its call
+			return "", err //nolint:wrapcheck // only for the log, and the error names its call
 		}
 		return aws.ToString(out.Arn), nil
 	}

@@ -133,7 +133,7 @@ func (h *waitingHub) pending(limit int) client.Pending {
 		h.t.Fatal(err)
 	}
 	took, counts := time.Since(began), h.cloud.Counts()
-	h.t.Logf("%d pending, %d shown, of a history of %.1f MB: %v, %d queries, %d single reads, %.1f MB held at the most",
+	h.t.Logf("%d pending, %d returned, history of %.1f MB: %v, %d queries, %d item reads, at most %.1f MB of heap",
 		p.Total, len(p.Items), float64(h.stored)/(1<<20),
 		took.Round(time.Millisecond), counts["DynamoDB.Query"], counts["DynamoDB.GetItem"], float64(h.peak)/(1<<20))
 	return p
@@ -177,13 +177,13 @@ func TestPending_hundredThousandActivities_limitsReadsAndMemory(t *testing.T) { 
 	p := h.pending(0)
 	if p.Total != 100_000 || len(p.Items) != 100 || p.Items[0].ID != 50_000 ||
 		p.Items[0].LastError.Type != "ImageError" || p.Items[19].LastHeartbeatAt.IsZero() {
-		t.Errorf("%d pending, %d shown: %+v", p.Total, len(p.Items), p.Items[0])
+		t.Errorf("%d pending, %d returned: %+v", p.Total, len(p.Items), p.Items[0])
 	}
 	if counts := h.cloud.Counts(); counts["DynamoDB.Query"] > 10 || counts["DynamoDB.GetItem"] > 101 {
-		t.Errorf("it took %v", counts)
+		t.Errorf("calls %v", counts)
 	}
 	if h.peak > 160<<20 {
-		t.Errorf("it took %d bytes of heap", h.peak)
+		t.Errorf("%d bytes of heap", h.peak)
 	}
 }
 
@@ -209,6 +209,6 @@ func TestPending_longHistory_isNotHeldInMemory(t *testing.T) { // alone: it meas
 		t.Errorf("%+v", p)
 	}
 	if h.peak > 4<<20 {
-		t.Errorf("it took %d bytes of heap for a history of %d", h.peak, turns*payload)
+		t.Errorf("%d bytes of heap for a history of %d bytes", h.peak, turns*payload)
 	}
 }

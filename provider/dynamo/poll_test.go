@@ -60,14 +60,14 @@ func TestFetchRecords_responseIsLate_holdDoesNotOutlastTheLock(t *testing.T) {
 			t.Fatal(records, err)
 		}
 		if until := records[0].LockedUntil(); until.After(locked.Add(time.Minute)) {
-			t.Errorf("held until %v after it was locked for a minute", until.Sub(locked))
+			t.Errorf("lock ends %v after a fetch with a lock of a minute", until.Sub(locked))
 		}
 		locked = time.Now()
 		if lost, err := p.RenewRecords(ctx, "default", time.Minute, records...); err != nil || len(lost) > 0 {
 			t.Fatal(lost, err)
 		}
 		if until := records[0].LockedUntil(); until.After(locked.Add(time.Minute)) {
-			t.Errorf("held until %v after it was renewed for a minute", until.Sub(locked))
+			t.Errorf("lock ends %v after a renewal for a minute", until.Sub(locked))
 		}
 	})
 }
@@ -81,15 +81,15 @@ func TestFetchRecords_longPoll_leavesMostOfTheHold(t *testing.T) {
 			put(wait - time.Second)
 			records, err := p.FetchRecords(ctx, "default")
 			if err != nil || len(records) != 1 {
-				t.Fatalf("locked for %v: %d records, %v", lock, len(records), err)
+				t.Fatalf("lock of %v: %d records, error %v", lock, len(records), err)
 			}
 			if left := time.Until(records[0].LockedUntil()); left < lock*2/3 {
-				t.Errorf("locked for %v: %v are left", lock, left)
+				t.Errorf("lock of %v: %v are left", lock, left)
 			}
 			began := time.Now()
 			if records, err := p.FetchRecords(ctx, "default"); err != nil || len(records) > 0 ||
 				time.Since(began) != wait {
-				t.Errorf("locked for %v: %d records, %v, after %v", lock, len(records), err, time.Since(began))
+				t.Errorf("lock of %v: %d records, error %v, after %v", lock, len(records), err, time.Since(began))
 			}
 		})
 	}
@@ -105,8 +105,8 @@ func TestFetchRecords_severalFetches_readTheQueueSettingOnce(t *testing.T) {
 		case *sqs.ReceiveMessageInput:
 			fetched++
 			if in.VisibilityTimeout != 60 || in.MaxNumberOfMessages != 10 || in.WaitTimeSeconds != 20 {
-				t.Errorf("locks %d messages for %d s after %d s", in.MaxNumberOfMessages, in.VisibilityTimeout,
-					in.WaitTimeSeconds)
+				t.Errorf("receive of %d messages with a timeout of %d s and a wait of %d s",
+					in.MaxNumberOfMessages, in.VisibilityTimeout, in.WaitTimeSeconds)
 			}
 		}
 		return next()
@@ -118,7 +118,7 @@ func TestFetchRecords_severalFetches_readTheQueueSettingOnce(t *testing.T) {
 			}
 		}
 		if asked != 1 || fetched != 3 {
-			t.Errorf("asked %d times, fetched %d", asked, fetched)
+			t.Errorf("%d reads of the setting, %d fetches", asked, fetched)
 		}
 	})
 }

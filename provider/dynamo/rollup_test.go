@@ -145,7 +145,7 @@ func (l *long) same(tb testing.TB, c provider.Consistency) {
 	tb.Helper()
 	want, got := l.read(tb, l.plain, provider.Strong), l.read(tb, l.Provider, c)
 	if want.Verified = got.Verified; !reflect.DeepEqual(want, got) { // cmp would be slow on megabytes of noise
-		tb.Errorf("with rollups the history is another: %d segments up to %+v, want %d up to %+v", len(got.Segments),
+		tb.Errorf("the history with rollups differs: %d segments up to %+v, want %d up to %+v", len(got.Segments),
 			got.Head, len(want.Segments), want.Head)
 	}
 }
@@ -188,7 +188,7 @@ func (l *long) put(tb testing.TB, it map[string]types.AttributeValue) {
 func wantRollups(tb testing.TB, l *long, want ...string) {
 	tb.Helper()
 	if diff := cmp.Diff(want, l.rollups(tb)); diff != "" {
-		tb.Errorf("rolled up is (-want +got)\n%s", diff)
+		tb.Errorf("rollups (-want +got)\n%s", diff)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestRollup_manyTurnsAreRead_isWrittenAndReadNextTime(t *testing.T) {
 	l.queried = 0
 	l.read(t, l.Provider, provider.Eventual)
 	if l.queried != 4+2+2 { // the last segment of a rollup is read once more
-		t.Errorf("a cold read takes %d items", l.queried)
+		t.Errorf("a cold read reads %d items, want 8", l.queried)
 	}
 }
 
@@ -272,7 +272,7 @@ func TestRollup_lastSegmentIsMissing_isIgnored(t *testing.T) {
 	}
 	l.same(t, provider.Eventual)
 	if o := l.read(t, l.Provider, provider.Strong); o.Head.Segment != 10 {
-		t.Errorf("the head is %d", o.Head.Segment)
+		t.Errorf("head has segment %d, want 10", o.Head.Segment)
 	}
 }
 
@@ -298,13 +298,13 @@ func TestRollup_damaged_isIgnored(t *testing.T) {
 		l.put(t, it)
 		l.same(t, provider.Eventual)
 		if name != "no number" && !strings.Contains(l.log.String(), logevent.RollupUnreadable) {
-			t.Errorf("%s: nothing is said:\n%s", name, l.log.String())
+			t.Errorf("%s: no log line:\n%s", name, l.log.String())
 		}
 	}
 }
 
-// A deletion marks the first segment before it lists the items. A reader that is suspended meanwhile leaves no rollup
-// behind.
+// A deletion marks the first segment before it lists the items. A reader that is suspended meanwhile does not write its
+// rollup afterwards.
 func TestRollup_instanceIsBeingDeleted_isNotWritten(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)
@@ -321,11 +321,11 @@ func TestRollup_instanceIsBeingDeleted_isNotWritten(t *testing.T) {
 	}
 	l.read(t, l.Provider, provider.Strong)
 	if l.fault != nil {
-		t.Error("no rollup was about to be written")
+		t.Error("the read did not try to write a rollup")
 	}
 	wantRollups(t, l)
 	if l.log.Len() > 0 {
-		t.Errorf("it is said, and nothing is wrong:\n%s", l.log.String())
+		t.Errorf("unexpected log lines:\n%s", l.log.String())
 	}
 }
 
@@ -361,7 +361,7 @@ func TestRollup_tableThrottles_pausesForAMinute(t *testing.T) {
 			time.Sleep(6 * time.Second)
 		}
 		if warnings := strings.Count(l.log.String(), logevent.RollupWriteFailed); tried != 2 || warnings != 2 {
-			t.Errorf("tried %d times in two minutes, and said so %d times", tried, warnings)
+			t.Errorf("%d tries in two minutes, with %d log lines", tried, warnings)
 		}
 		l.fault = func(ctx context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "TransactWriteItems" {
@@ -373,7 +373,7 @@ func TestRollup_tableThrottles_pausesForAMinute(t *testing.T) {
 		time.Sleep(time.Minute)
 		begun := time.Now()
 		if l.same(t, provider.Eventual); time.Since(begun) > time.Second {
-			t.Errorf("a call that hangs holds up a read for %v", time.Since(begun))
+			t.Errorf("a hanging write delays a read by %v", time.Since(begun))
 		}
 		l.fault = nil
 		time.Sleep(time.Minute)

@@ -119,11 +119,11 @@ func TestHoldTimers_longTimer_createsItsSchedule(t *testing.T) {
 	back, err := wire.DecodeTimer(*got.Target.Input)
 	if err != nil || !back.FireAt.Equal(timer.FireAt) || back.TimerID != 7 || back.ExecutionID != "01ARZ3" ||
 		back.InstanceID != "order-1" || back.Segment != 4 {
-		t.Errorf("the schedule brings back %+v, %v", back, err)
+		t.Errorf("message of the schedule: %+v, error %v", back, err)
 	}
 	entries, err := p.timers.Encode([]provider.Timer{timer})
 	if err != nil || entries[0].Body != *got.Target.Input {
-		t.Errorf("a message would bring %s, the schedule brings %s", entries[0].Body, *got.Target.Input)
+		t.Errorf("queue message %s, message of the schedule %s", entries[0].Body, *got.Target.Input)
 	}
 	want := scheduler.CreateScheduleInput{
 		Name: aws.String(timers.ScheduleName(&timer)), GroupName: aws.String("perdure-h"),
@@ -157,7 +157,7 @@ func TestHoldTimers_instanceIDHasSchedulerKeyword_isKept(t *testing.T) {
 	input := *s.created[0].Target.Input
 	back, err := wire.DecodeTimer(input)
 	if err != nil || back.InstanceID != timer.InstanceID || strings.ContainsAny(input, "<\uFFFF") {
-		t.Errorf("%s brings back %q, %v", input, back.InstanceID, err)
+		t.Errorf("%s is decoded as %q, error %v", input, back.InstanceID, err)
 	}
 }
 
@@ -172,14 +172,14 @@ func TestR1_nameOfASchedule_isUniqueToTimerAndAttempt(t *testing.T) {
 			name := timers.ScheduleName(&timer)
 			timer.InstanceID, timer.FireAt, timer.Segment = "b", noon.Add(time.Hour), 9
 			if again := timers.ScheduleName(&timer); again != name || !allowed.MatchString(name) || names[name] {
-				t.Errorf("%q, %d: named %q, and then %q", execution, id, name, again)
+				t.Errorf("execution %q, timer %d: name %q, then %q", execution, id, name, again)
 			}
 			names[name] = true
 			for _, attempt := range []int{2, 3} { // each waiting attempt has its own schedule
 				timer.Attempt = attempt
 				name := timers.ScheduleName(&timer)
 				if !allowed.MatchString(name) || names[name] {
-					t.Errorf("%q, %d, attempt %d: named %q", execution, id, attempt, name)
+					t.Errorf("execution %q, timer %d, attempt %d: name %q", execution, id, attempt, name)
 				}
 				names[name] = true
 			}
@@ -187,7 +187,7 @@ func TestR1_nameOfASchedule_isUniqueToTimerAndAttempt(t *testing.T) {
 	}
 }
 
-// A timer within the longest delay of a queue needs no schedule, and neither does a timer of a hub without schedules.
+// Timers within the longest delay of a queue need no schedule. Hubs without schedules create none.
 func TestHoldTimers_delayAndTimerMode_determineScheduleOrMessage(t *testing.T) {
 	t.Parallel()
 	hops := scheduling()
@@ -199,7 +199,7 @@ func TestHoldTimers_delayAndTimerMode_determineScheduleOrMessage(t *testing.T) {
 		hub     HubConfig
 		opts    []Option
 		left    time.Duration
-		delayed int32 // -1: by a schedule
+		delayed int32 // -1 if a schedule sends it
 	}{
 		"past":                  {scheduling(), nil, -time.Hour, 0},
 		"near":                  {scheduling(), nil, time.Minute + 999*time.Millisecond, 60},
@@ -225,7 +225,7 @@ func TestHoldTimers_delayAndTimerMode_determineScheduleOrMessage(t *testing.T) {
 				at, err := time.Parse("at(2006-01-02T15:04:05)", *s.created[0].ScheduleExpression)
 				if early := timerIn(c.left).FireAt.Sub(at); err != nil || early < p.timers.ScheduleLead ||
 					early >= p.timers.ScheduleLead+time.Second || at.Before(noon) {
-					t.Errorf("fires at %v: %v before the timer is due", at, early)
+					t.Errorf("schedule at %v, %v before the due time of the timer", at, early)
 				}
 				return
 			}
@@ -300,7 +300,7 @@ func TestHoldTimers_schedulerFails_returnsErrorAndSendsNothing(t *testing.T) {
 					t.Errorf("error %v", err)
 				}
 				if len(q.Sent) > 0 {
-					t.Errorf("sent %+v, which is sent again with the repeat", q.Sent)
+					t.Errorf("sent %+v, want no message", q.Sent)
 				}
 			})
 		})
@@ -324,7 +324,7 @@ func TestHoldTimers_missingField_errorNamesIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := p.HoldTimers(t.Context(), timerIn(time.Minute)); err != nil {
-			t.Errorf("without %s a near timer: %v", field, err)
+			t.Errorf("timer within 15 minutes without %s: %v", field, err)
 		}
 		err = p.HoldTimers(t.Context(), timerIn(time.Hour))
 		if e, ok := errors.AsType[*provider.FieldError](err); !ok || e.Field != field {
@@ -423,7 +423,7 @@ func TestDeleteSchedules_goneOrFailing_isNotAnError(t *testing.T) {
 		})
 		if strings.Contains(log.String(), "left=1") != c.told || len(s.deleted) != c.calls ||
 			s.deleted[0] != "perdure-h/"+timers.ScheduleName(&timer) {
-			t.Errorf("%s: told %q, deleted %v", name, log.String(), s.deleted)
+			t.Errorf("%s: log %q, deleted %v", name, log.String(), s.deleted)
 		}
 	}
 }
@@ -443,7 +443,7 @@ func TestR15_moreTimersThanATurnMayDelete_restIsLeft(t *testing.T) {
 	p, _, s := holder(t, scheduling(), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	p.timers.DeleteSchedules(t.Context(), "01ARZ3", longTimers(timers.MaxDeletions+300, noon.Add(-time.Hour)))
 	if len(s.deleted) != 2000 || !strings.Contains(log.String(), "deleted=2000 left=300") {
-		t.Errorf("%d were deleted: %s", len(s.deleted), log.String())
+		t.Errorf("%d schedules were deleted: %s", len(s.deleted), log.String())
 	}
 }
 

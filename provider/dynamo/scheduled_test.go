@@ -49,9 +49,9 @@ func TestReadWorkItem_manyActivitiesOfOneTurn_readsTheTurnAFewTimes(t *testing.T
 		}
 	}
 	if reads > 6 {
-		t.Errorf("read %d times for %d activities", reads, called)
+		t.Errorf("%d reads for %d activities", reads, called)
 	}
 	if _, err := l.ReadWorkItem(t.Context(), "a", l.in.ExecutionID, 1, 2); err != nil || reads > 7 {
-		t.Errorf("the first again: %v, read %d times", err, reads)
+		t.Errorf("repeated read of the first activity: error %v, %d reads", err, reads)
 	}
 }

@@ -30,7 +30,7 @@ import (
 )
 
 // These stores are embedded, because all of their methods are methods of the provider. The other stores also have
-// methods for each other, and facade.go calls those that belong to the provider.
+// methods for each other. facade.go defines the methods of the provider for them.
 type (
 	activityStore   = attempts.Store
 	deadLetterStore = deadletters.DeadLetters
@@ -73,7 +73,7 @@ type stores struct {
 	reconcile  *reconcile.Reconciler
 }
 
-// newStores connects the stores of a hub, from the table and the queues at the bottom to the operations on top.
+// newStores connects the stores of a hub, starting with the table and the queues.
 func newStores(hub *HubConfig, clients Clients, s *settings) stores {
 	st := stores{table: table.New(clients.Table, hub.Table)}
 	st.queue = sqsqueue.New(clients.Queues, sqsqueue.Config{

@@ -177,23 +177,23 @@ func TestSigningKey_twoProcessesCreateTheFirst_bothUseOne(t *testing.T) {
 		})
 		token := k.token(first)
 		if rival == "" || token != rival {
-			t.Errorf("signed %s, and %s", token, rival)
+			t.Errorf("signed tokens %s and %s", token, rival)
 		}
 		third := k.process()
 		for _, p := range []*dynamo.Provider{first, second, third} {
 			if !k.opens(p, token) {
-				t.Error("a process does not know the key")
+				t.Error("a process rejects the token")
 			}
 		}
 		if k.token(third) != token {
-			t.Error("a third process has another key")
+			t.Error("a third process signs with another key")
 		}
 	})
 }
 
-// A new key is written beside the old one. A new process signs with the new key. A process that verifies tokens reads
-// the new key when it receives the first token of that key. Earlier tokens are valid until ten minutes after the
-// deletion of the old key.
+// An operator adds a new key and keeps the old one. A new process signs with the new key. A process that verifies
+// tokens reads the new key when it receives the first token of that key. Earlier tokens are valid until ten minutes
+// after the deletion of the old key.
 func TestSigningKey_isReplaced_earlierTokensStayValid(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -201,38 +201,38 @@ func TestSigningKey_isReplaced_earlierTokensStayValid(t *testing.T) {
 		orchestrator, renewer := k.process(), k.process()
 		old := k.token(orchestrator)
 		if !k.opens(renewer, old) {
-			t.Fatal("the first token is not read")
+			t.Fatal("the first token is rejected")
 		}
 		k.put("key#0000000002", secretOf("b"))
 		if again := k.token(orchestrator); again != old {
-			t.Error("a process that goes on reads the keys again to sign: a turn would cost a call")
+			t.Error("a running process read the keys again to sign a token")
 		}
 		time.Sleep(2 * time.Minute)
 		latest := k.token(k.process())
 		if latest == old || !strings.HasPrefix(latest, "w1.2.") {
-			t.Errorf("a process that starts signs %s", latest)
+			t.Errorf("a new process signs the token %s", latest)
 		}
 		for _, p := range []*dynamo.Provider{orchestrator, renewer} {
 			if !k.opens(p, latest) || !k.opens(p, old) {
-				t.Error("a process that has an old list does not learn of the new key")
+				t.Error("a process with an old list of keys rejects a token")
 			}
 		}
 		k.remove("key#0000000001")
 		if !k.opens(renewer, old) {
-			t.Error("the list that was read just now does not serve")
+			t.Error("a token of a cached key is rejected")
 		}
 		time.Sleep(10 * time.Minute)
 		if k.opens(renewer, old) || !k.opens(renewer, latest) {
-			t.Error("a key that was deleted ten minutes ago is still in use")
+			t.Error("a key is still in use ten minutes after its deletion")
 		}
 		k.remove("key#0000000002") // all keys are deleted
 		if anew := k.token(k.process()); anew == latest || !k.opens(k.process(), anew) {
-			t.Errorf("signed %s", anew)
+			t.Errorf("signed token %s", anew)
 		}
 	})
 }
 
-// A token that no key has signed costs one read a minute, however often a client presents the token. While the table
+// A token that no key has signed causes one read a minute, even if a client sends the token repeatedly. While the table
 // cannot be read, the cached keys remain in use.
 func TestSigningKey_tokenOfUnknownKey_costsOneReadAMinute(t *testing.T) {
 	t.Parallel()
@@ -245,7 +245,7 @@ func TestSigningKey_tokenOfUnknownKey_costsOneReadAMinute(t *testing.T) {
 		k.set(nil)
 		for range 1000 {
 			if k.opens(p, hostile) {
-				t.Fatal("it is taken")
+				t.Fatal("a token of an unknown key is accepted")
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -260,18 +260,18 @@ func TestSigningKey_tokenOfUnknownKey_costsOneReadAMinute(t *testing.T) {
 			return next()
 		})
 		if !k.opens(p, good) {
-			t.Error("the keys of before do not serve")
+			t.Error("a token of a cached key is rejected while the table cannot be read")
 		}
 		failed, ok := errors.AsType[*provider.Error](last(p.VerifyWorkItemToken(t.Context(), hostile)))
 		if !ok || failed.Op == "" {
-			t.Errorf("nobody knows whether it is a token, and the answer is %v", failed)
+			t.Errorf("got error %v, want the error of the read", failed)
 		}
 	})
 }
 
 func last[T any](_ T, err error) error { return err }
 
-// A mistake in editing the table stops no work. An item that is not a key is skipped and logged.
+// An invalid item among the keys is skipped and logged, and all other work continues.
 func TestSigningKey_invalidItem_isSkippedAndLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestSigningKey_invalidItem_isSkippedAndLogged(t *testing.T) {
 		k.put("key#0000000003", base64.StdEncoding.EncodeToString([]byte("too short")))
 		k.put("key#latest", secretOf("c"))
 		if token := k.token(k.process()); !strings.HasPrefix(token, "w1.1.") {
-			t.Errorf("signed %s", token)
+			t.Errorf("signed token %s", token)
 		}
 		for _, item := range []string{"key#0000000002", "key#0000000003", "key#latest"} {
 			if !strings.Contains(k.log.String(), "level=ERROR") || !strings.Contains(k.log.String(), item) {
@@ -290,7 +290,7 @@ func TestSigningKey_invalidItem_isSkippedAndLogged(t *testing.T) {
 		}
 		k.remove("key#0000000001") // no key is left
 		if token := k.token(k.process()); !k.opens(k.process(), token) {
-			t.Errorf("signed %s", token)
+			t.Errorf("signed token %s", token)
 		}
 	})
 }

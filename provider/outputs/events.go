@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// eventOf returns the message with an external event for another instance. It depends only on IDs: sent again, it is
-// the same event, and the receiver drops it.
+// eventOf returns the message with an external event for another instance. Its event ID depends only on the IDs of the
+// execution and the event, so the receiver drops a copy.
 func eventOf(x Origin, e *history.Event) provider.Message {
 	at, id := e.Time, provider.StartID(x.ExecutionID, e.ID)
 	return provider.Message{
@@ -19,8 +19,8 @@ func eventOf(x Origin, e *history.Event) provider.Message {
 	}
 }
 
-// DeliveryReplies returns the responses to the senders of external events and updates in messages for one instance.
-// They report that the events were delivered or, if f is not nil, why they were not.
+// DeliveryReplies returns the responses to the senders of external events and updates in messages for one instance. If
+// f is nil, the responses report that the events were delivered. Otherwise f is the reason why they were not delivered.
 func DeliveryReplies(f *history.Failure, ms ...*provider.InboxMessage) []provider.Message {
 	replies := eventReplies{x: Origin{InstanceID: ms[0].InstanceID}}
 	for _, m := range ms {
@@ -47,8 +47,8 @@ func NotFoundFailure(instanceID string) *history.Failure {
 	return &history.Failure{Type: history.TypeNotFound, Message: fmt.Sprintf("instance %q not found", instanceID)}
 }
 
-// eventReplies collects the responses of a segment to the senders of external events: one message for consecutive
-// events of one sender.
+// eventReplies collects the responses of a segment to the senders of external events. Consecutive events of one sender
+// share a message.
 type eventReplies struct {
 	x        Origin
 	messages []provider.Message

@@ -11,11 +11,11 @@ type Origin struct {
 	// StartID is the StartID of the instance.
 	StartID string
 	Parent  *history.Parent
-	// Ended is true if the execution has ended. Only detached starts, responses to updates and its own outcome are
-	// still sent.
+	// Ended is true if the execution has ended. It then sends only detached starts, responses to events and updates,
+	// and its outcome.
 	Ended bool
 
-	trace history.TraceParent // of the segment
+	trace history.TraceParent // trace context of the segment
 }
 
 // TurnOrigin returns the origin of a turn's outputs.

@@ -1,4 +1,4 @@
-// Package outputs computes the outputs of committed segments (the outbox), and responses to messages of other
+// Package outputs computes the outputs of committed segments (the outbox), and the responses to messages from other
 // instances.
 package outputs
 
@@ -13,8 +13,8 @@ import (
 type Set struct {
 	WorkItems []provider.WorkItem
 	Timers    []provider.Timer
-	// Messages are for other instances, in order for each of them. Messages of kind MessageStart, MessageEventSent and
-	// MessageUpdateSent have the ID of their event in SourceEventID, which is not sent.
+	// Messages are messages to other instances. The messages to one instance are in order. In messages of kind
+	// MessageStart, MessageEventSent and MessageUpdateSent, SourceEventID is the ID of their event. It is not sent.
 	Messages []provider.Message
 	// UpdateResults are the results of updates (Rejections.PutUpdateResults).
 	UpdateResults []provider.UpdateResult
@@ -37,7 +37,7 @@ func (o *Set) Add(more Set) {
 	o.UpdateResults = append(o.UpdateResults, more.UpdateResults...)
 }
 
-// Of returns the outputs of a segment's events (R9). It omits events for which settled returns true, so that a
+// Of returns the outputs of a segment's events (R9). It skips events for which settled returns true, so that a
 // redispatch does not repeat settled work (R4). settled can be nil.
 func Of(x Origin, s provider.Segment, settled func(eventID int64) bool) Set {
 	out := Set{WorkItems: makeWorkItems(x, s.Events)}
@@ -77,15 +77,15 @@ func Of(x Origin, s provider.Segment, settled func(eventID int64) bool) Set {
 			if x.Parent != nil {
 				out.Messages = append(out.Messages, outcomeFor(x, e))
 			}
-		default: // no other event causes an output that outlives the execution
+		default: // other events cause no output that is sent after the end of the execution
 		}
 	}
 	out.Messages = append(append(out.Messages, events.messages...), updates.messages...)
 	return out
 }
 
-// makeWorkItems returns an empty slice with capacity for all work items that the events may cause. Growing it would
-// copy those of a large turn several times.
+// makeWorkItems returns an empty slice with capacity for all work items that the events may cause. The capacity avoids
+// repeated copies in a large turn.
 func makeWorkItems(x Origin, events []history.Event) []provider.WorkItem {
 	if x.Ended {
 		return nil
@@ -102,7 +102,7 @@ func makeWorkItems(x Origin, events []history.Event) []provider.WorkItem {
 	return make([]provider.WorkItem, 0, n)
 }
 
-// addAwaited adds the outputs of an event that the execution waits for, unless it has ended.
+// addAwaited adds the outputs whose results the execution waits for, unless the execution has ended.
 func (o *Set) addAwaited(x Origin, sequence int64, e *history.Event) {
 	if x.Ended {
 		return
@@ -126,7 +126,7 @@ func (o *Set) addAwaited(x Origin, sequence int64, e *history.Event) {
 	case history.TimerCreated:
 		o.Timers = append(o.Timers, timerOf(x, sequence, e.ID, *e.FireAt))
 	case history.OrchestrationStarted:
-		if e.StartAt != nil { // this timer wakes the instance (R11)
+		if e.StartAt != nil { // the timer wakes the instance (R11)
 			o.Timers = append(o.Timers, timerOf(x, 0, e.ID, *e.StartAt))
 		}
 	case history.SubOrchestrationScheduled:
@@ -134,7 +134,7 @@ func (o *Set) addAwaited(x Origin, sequence int64, e *history.Event) {
 		m.Parent = &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID}
 		m.Detached = false
 		o.Messages = append(o.Messages, m)
-	default: // no other event sends anything
+	default: // other events cause no output
 	}
 }
 
@@ -171,8 +171,8 @@ func outcomeFor(x Origin, end *history.Event) provider.Message {
 	return m
 }
 
-// cancelOf returns the message that cancels a child. The StartID restricts it to that child, because another instance
-// can have its ID later (R16).
+// cancelOf returns the message that cancels a child. The StartID restricts the cancel to that child, because a later
+// instance can have the same ID (R16).
 func cancelOf(x Origin, e *history.Event) provider.Message {
 	return provider.Message{
 		Kind: provider.MessageCancel, InstanceID: e.InstanceID,

@@ -5,9 +5,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// EachMessagePayload calls f for the payloads of an event that are sent to another instance or returned as the result
-// of an update. Its arguments are the key in the sender's execution and the key of the copy. The copies are made before
-// the event is committed, so that the message does not depend on its sender.
+// EachMessagePayload calls f for the stored payloads of an event that are sent to another instance or returned as the
+// result of an update. from is the key in the sender's execution, and to is the key of the copy. The caller makes the
+// copies before the event is committed, so that the message does not depend on the sender's execution.
 func EachMessagePayload(x Origin, e *history.Event, f func(from, to string)) {
 	send := func(own, sent history.Payload) {
 		if from := own.StorageKey(); from != "" {
@@ -30,8 +30,8 @@ func EachMessagePayload(x Origin, e *history.Event, f func(from, to string)) {
 	}
 }
 
-// sentPayload returns a payload in the form in which it is sent. A payload in the payload store is replaced by a
-// reference to a copy for the message.
+// sentPayload returns the payload to send. For a payload in the payload store, it is a reference to a copy for the
+// message.
 func sentPayload(p history.Payload, kind provider.MessageKind, id string) history.Payload {
 	if p.StorageKey() == "" {
 		return p

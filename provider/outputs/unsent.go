@@ -5,9 +5,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Unsent returns a function that reports the events of the turn that send nothing at its commit: inline activities that
-// ended or were cancelled in this turn, and activities that the process runs (Turn.Running). It returns nil if there
-// are none. A repeated dispatch ignores this function and sends all outputs that history has not settled (R20).
+// Unsent returns a function that reports whether an event of the turn sends nothing at the commit. Such events are
+// inline activities that ended or were cancelled in this turn, and activities that the process runs (Turn.Running).
+// Unsent returns nil if the turn has no such events. A redispatch ignores this function and sends all outputs that the
+// history has not settled (R20).
 func Unsent(t *provider.Turn) func(eventID int64) bool {
 	var ids map[int64]bool
 	for i := range t.Events {

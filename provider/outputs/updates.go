@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// updateOf returns the message with an update for another instance. It depends only on IDs: sent again, it is the same
-// update of the same sender.
+// updateOf returns the message with an update for another instance. Its IDs depend only on the IDs of the execution and
+// the event, so the receiver recognizes a copy.
 func updateOf(x Origin, e *history.Event) provider.Message {
 	at, sender := e.Time, provider.StartID(x.ExecutionID, e.ID)
 	return provider.Message{
@@ -33,8 +33,8 @@ func UpdateReply(
 	}
 }
 
-// PurgedFailure returns the failure of an update that may be a copy of one that a purged instance with the same ID
-// consumed.
+// PurgedFailure returns the failure of an update that may be a copy. A purged instance with the same ID may have
+// consumed the original.
 func PurgedFailure(instanceID string) *history.Failure {
 	return &history.Failure{
 		Type:         history.TypeUpdatePurged,
@@ -43,7 +43,7 @@ func PurgedFailure(instanceID string) *history.Failure {
 	}
 }
 
-// TooManyWaitersFailure returns the failure of an update that too many orchestrations wait for already.
+// TooManyWaitersFailure returns the failure of an update for which too many orchestrations are already waiting.
 func TooManyWaitersFailure(instanceID string) *history.Failure {
 	return &history.Failure{
 		Type: history.TypeUpdateRejected, Reason: history.RejectedLimit,
@@ -58,7 +58,7 @@ type updateReplies struct {
 	messages []provider.Message
 }
 
-// add adds responses with the end of an update to callers.
+// add adds responses to the callers of an update that has ended.
 func (r *updateReplies) add(end *history.Event, callers ...history.Parent) {
 	if len(callers) == 0 {
 		return
@@ -83,15 +83,15 @@ func (r *updateReplies) addRepeated(before []history.Event, e *history.Event) {
 	}
 }
 
-// addEnded adds responses to the callers of updates that the end of the execution leaves without a result.
+// addEnded adds responses to the callers of updates that have no result when the execution ends.
 func (r *updateReplies) addEnded(e *history.Event) {
 	for _, c := range e.Callers {
 		r.messages = append(r.messages, UpdateReply(r.x.InstanceID, c, r.x.trace, nil, EndedFailure(r.x.InstanceID)))
 	}
 }
 
-// UpdateResultOf returns the result in an UpdateRejected or UpdateCompleted event. A result in the payload store is
-// referred to by the key of its copy (EachMessagePayload), because the update result can outlive the execution.
+// UpdateResultOf returns the result of an UpdateRejected or UpdateCompleted event. For a result in the payload store,
+// it contains the key of the copy (see EachMessagePayload), because the update result can outlive the execution.
 func UpdateResultOf(x Origin, e *history.Event) provider.UpdateResult {
 	a := provider.UpdateResult{
 		InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: e.EventID, Name: e.Name,
@@ -108,9 +108,9 @@ func UpdateResultOf(x Origin, e *history.Event) provider.UpdateResult {
 	return a
 }
 
-// RepeatedUpdateResults returns the results of updates that were sent again. Keys of repeated are update IDs, and
-// values are names. Updates without a result in this history are UpdateResultExpired. Do not pass updates whose handler
-// has not returned.
+// RepeatedUpdateResults returns the results of updates that were sent again. repeated maps update IDs to names. For an
+// update without a result in this history, the outcome is UpdateResultExpired. Do not pass updates whose handler has
+// not returned.
 func RepeatedUpdateResults(o *provider.Orchestration, repeated map[string]string) []provider.UpdateResult {
 	x := HistoryOrigin(o)
 	answers := make([]provider.UpdateResult, 0, len(repeated))

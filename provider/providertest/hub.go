@@ -8,13 +8,13 @@ type (
 	Config = kit.Config
 	// Hub is a task hub with hooks for tests.
 	Hub = kit.Hub
-	// Capability is a feature of a hub that some tests require and some backends lack.
+	// Capability is a feature of a hub that some tests require and some backends do not have.
 	Capability = kit.Capability
 	// Operation is a kind of call that a provider makes to its backend.
 	Operation = kit.Operation
 	// Fault selects calls that fail.
 	Fault = kit.Fault
-	// Failure is how a call fails.
+	// Failure is the way in which a call fails.
 	Failure = kit.Failure
 	// Damage is a kind of damage to a segment.
 	Damage = kit.Damage

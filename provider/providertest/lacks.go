@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// declinable are the optional interfaces that are part of provider.Provider, with a call of each.
+// declinable contains the optional interfaces that are part of provider.Provider, with a call of each interface.
 var declinable = []struct {
 	capability provider.Capability
 	call       func(f *kit.Fixture) error
@@ -29,7 +29,7 @@ var declinable = []struct {
 	}},
 }
 
-// runLacks tests that a provider declines exactly the capabilities in Lacks.
+// runLacks tests that a provider does not support exactly the capabilities in Lacks.
 func (h Harness) runLacks(t *testing.T) {
 	t.Helper()
 	t.Run("optional interfaces", func(t *testing.T) {

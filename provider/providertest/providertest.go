@@ -1,8 +1,8 @@
 // Package providertest is the conformance suite for implementations of provider.Provider.
 //
-// A provider's test calls Run with a Harness that creates hubs of its backend. The suite has a mandatory part, for
-// provider.Core, and a part for each optional interface. A harness declares in Lacks which of these the provider
-// declines, and in Capabilities the features of its hubs that tests need. Want lists the excluded tests and the number
+// A provider's test calls Run with a Harness that creates hubs of its backend. The suite has a mandatory part for
+// provider.Core and a part for each optional interface. A harness lists the optional interfaces that the provider does
+// not support in Lacks, and the features of its hubs in Capabilities. Want contains the excluded tests and the number
 // of the other tests, so that no test is skipped silently.
 package providertest
 
@@ -14,10 +14,10 @@ import (
 
 // Harness creates hubs of one backend.
 type Harness struct {
-	// Capabilities are the capabilities of the hubs. The hooks of Hub that belong to a declared capability must be set.
+	// Capabilities are the capabilities of the hubs. The hooks of Hub that a listed capability requires must be set.
 	Capabilities []Capability
-	// Lacks are the optional interfaces that the provider declines, such as with provider.NoJobs. Their tests are
-	// skipped. Run checks instead that the methods return a provider.UnsupportedError.
+	// Lacks are the optional interfaces that the provider does not support, for example because it embeds
+	// provider.NoJobs. Run skips their tests, and checks that the methods return a provider.UnsupportedError.
 	Lacks []provider.Capability
 	// Want is the expected report. Run fails on any difference.
 	Want Report

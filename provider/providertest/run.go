@@ -19,11 +19,12 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/turns"
 )
 
-// Report lists which tests ran.
+// Report contains the number of tests that ran and the names of the excluded tests.
 type Report struct {
 	// Ran is the number of tests that ran.
 	Ran int
-	// NotApplicable holds the names, as group/test, of the tests that require an undeclared capability.
+	// NotApplicable contains the names (group/test) of the tests that require a capability that the harness does not
+	// list.
 	NotApplicable []string
 }
 
@@ -42,9 +43,9 @@ func groups() []kit.Group {
 	}
 }
 
-// Run runs the suite as subtests of t, named group/test, in parallel within a group, and returns when all have ended.
-// It fails t if the report differs from h.Want. Tests of capabilities in h.Lacks are skipped. With -short it skips long
-// tests and does not check the report.
+// Run runs the suite as subtests of t with the names group/test, and returns when all tests have ended. The tests of a
+// group run in parallel. It fails t if the report differs from h.Want. Tests of capabilities in h.Lacks are skipped.
+// With -short, Run skips long tests and does not check the report.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	h.runLacks(t)
@@ -98,7 +99,7 @@ func (h Harness) open(t *testing.T, visibility time.Duration, test func(f *kit.F
 	h.Open(t, config, func(t *testing.T, hub Hub) {
 		t.Helper()
 		f := &kit.Fixture{Hub: hub, T: t, Capabilities: h.Capabilities, Lacks: h.Lacks}
-		// tests must not count reads that a provider makes once
+		// make the reads that a provider makes only once, so that tests do not count them
 		_, err := f.Provider.VerifyWorkItemToken(f.Ctx(), "")
 		f.WantErrorIs(err, provider.ErrInvalidToken)
 		test(f)

@@ -1,5 +1,5 @@
-// Package wire decodes the bodies of records: inbox messages, work items and timers. Their types and their JSON are in
-// package provider.
+// Package wire decodes the bodies of records, which are inbox messages, work items and timers. Package provider defines
+// their types and their JSON.
 package wire
 
 import (
@@ -13,13 +13,12 @@ import (
 
 const fieldName = "name"
 
-// Limits of fields that only the engine sets, in bytes.
+// Limits of fields that the engine or the code sets, in bytes.
 const (
 	maxStartIDBytes     = 1024
 	maxExecutionIDBytes = 256
 	maxReasonBytes      = 256
-	// maxNameBytes is the maximum size of the name and the version of an orchestration that code starts. Code may use
-	// any name that fits an item of the store.
+	// maxNameBytes is the maximum size of the name and the version of an orchestration that code starts.
 	maxNameBytes = 16 << 10
 )
 
@@ -108,8 +107,7 @@ func checkIDs(instanceID, executionID, field string, number int64) error {
 	return nil
 }
 
-// decoded decodes a body in any form. Its result does not share memory with the body, and is not allocated if the plain
-// form suffices.
+// decoded decodes a body with encoding/json. The result does not share memory with the body.
 func decoded[T any](body string) (into T, err error) {
 	if err := json.Unmarshal([]byte(body), &into); err != nil {
 		return into, fmt.Errorf("decode JSON: %w", err)
@@ -126,7 +124,7 @@ func checkVersion(v int) error {
 	return nil
 }
 
-// checkLimits checks the limits of a message that clients and code must observe.
+// checkLimits checks the limits of the fields of a message.
 func checkLimits(m *provider.Message) error {
 	if err := inputcheck.Text("instanceId", m.InstanceID, 1, provider.MaxInstanceIDBytes); err != nil {
 		return err
@@ -169,8 +167,7 @@ func isKnown(k provider.MessageKind) bool {
 	}
 }
 
-// carriesEvent reports whether messages of the kind contain an external event or an update: a name, an ID and a
-// document.
+// carriesEvent reports whether messages of the kind contain an external event or an update.
 func carriesEvent(k provider.MessageKind) bool {
 	return k == provider.MessageEventRaised || k == provider.MessageEventSent || k == provider.MessageUpdate ||
 		k == provider.MessageUpdateSent

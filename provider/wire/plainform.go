@@ -8,21 +8,22 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// plainForm decodes work items and activity outcomes, the most frequent JSON, in exactly the form in which they are
-// written: fields in order, no spaces, no escapes. It takes a fifth of the time of encoding/json, which took an eighth
-// of the engine's time. encoding/json decodes all other forms: a rare field, a text beyond ASCII, a message that was
-// written by hand.
+// plainForm decodes the JSON of work items and activity outcomes, the most frequent records. It accepts only the form
+// that this module writes, with fields in order and without spaces and escapes. It needs a fifth of the time of
+// encoding/json, which took an eighth of the engine's time. For all other forms, such as rare fields or non-ASCII text,
+// the caller uses encoding/json.
 //
-// Its methods are called for the fields in order. A method decodes its field if it is next. Otherwise it leaves the
-// value unchanged.
+// Call its methods for the fields in order. Each method decodes its field if that field is next. Otherwise it does not
+// change the value.
 type plainForm struct {
 	rest  string
 	opens byte // the delimiter before the next field: '{' or ','
-	other bool // the form is another one
-	small bool // texts may share the body's memory
+	other bool // the body does not have the plain form
+	small bool // decoded texts may share the memory of the body
 }
 
-// smallBody is the maximum size of a body that a decoded text may keep in memory: copies of ten texts take as much.
+// smallBody is the maximum size of a body that a decoded text may keep in memory. Copies of the texts would need as
+// much memory.
 const smallBody = 1 << 10
 
 func newPlainForm(body string) *plainForm {
@@ -43,7 +44,7 @@ func (p *plainForm) next(name string) bool {
 // ended reports whether the object has ended and no text remains.
 func (p *plainForm) ended() bool { return !p.other && p.opens == ',' && p.rest == "}" }
 
-// text copies from a large body, so that a stored ID does not keep a megabyte in memory.
+// text decodes a string. It copies the text of a large body, so that a stored ID does not keep a megabyte in memory.
 func (p *plainForm) text(name string, into *string) {
 	if !p.next(name) {
 		return
@@ -95,7 +96,7 @@ func (p *plainForm) count(name string, into *int) {
 	*into = int(n)
 }
 
-// trace ignores an invalid context, like history.TraceParent.
+// trace decodes a trace context. An invalid context becomes empty, as in history.TraceParent.
 func (p *plainForm) trace(into *history.TraceParent) {
 	var s string
 	p.text("traceparent", &s)
@@ -129,10 +130,11 @@ func (p *plainForm) payload(name string, into *history.Payload) {
 	p.rest = p.rest[end:]
 }
 
-// deepest is the maximum depth of a payload. The limit of encoding/json counts from the whole body.
+// deepest is the maximum depth of a payload in the plain form. It is below the limit of encoding/json for the whole
+// body.
 const deepest = 1000
 
-// valueEnd returns the end of the JSON value at the beginning of s: the position of the comma or bracket after it.
+// valueEnd returns the end of the JSON value at the beginning of s, which is the position of the next comma or bracket.
 func valueEnd(s string) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(s); i++ {
@@ -198,10 +200,10 @@ func plainMessage(body string) (m provider.Message, ok bool) {
 	return m, p.ended()
 }
 
-// oftenTogether is the initial capacity for outcomes: those of a batch of records.
+// oftenTogether is the maximum initial capacity for outcomes, the size of a batch of records.
 const oftenTogether = 10
 
-// outcomes decodes a list of results. A failure or a pending attempt has another form.
+// outcomes decodes a list of results. A list with a failure or a pending attempt does not have the plain form.
 func (p *plainForm) outcomes(name string, into *[]provider.ActivityOutcome) {
 	if !p.next(name) {
 		return

@@ -2,16 +2,16 @@ package worktoken
 
 import "github.com/perdure/perdure/provider"
 
-// A completion token is of another kind than the token of a work item, which every copy of the work item contains. It
-// is created where the activity runs, and is in no message. It is `c1.<key>.<text>`, and binds the hub, the instance,
-// the queue, the execution, the segment, the activity and the attempt. It expires with its attempt, not with time.
+// A completion token differs from the token of a work item. The worker creates it when the activity runs, and no
+// message contains it. Its format is `c1.<key>.<text>`. It binds the hub, the instance, the queue, the execution, the
+// segment, the activity and the attempt. It expires when its attempt ends, not after a time.
 const (
 	completionToken = "c1"
-	// maxCompletionBytes exceeds the size of a token with the longest instance ID.
+	// maxCompletionBytes is larger than a token with the longest instance ID.
 	maxCompletionBytes = 4 << 10
 )
 
-// SignCompletion returns the completion token of an attempt. The token is a secret: its holder can complete the
+// SignCompletion returns the completion token of an attempt. The token is a secret, because its holder can complete the
 // attempt. Do not log it.
 func (t *Signer) SignCompletion(w *provider.WorkItem) string {
 	m := t.last.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else

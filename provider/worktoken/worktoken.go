@@ -14,15 +14,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Signer signs and verifies the tokens of a hub's work items (WorkItem.Token). A token is `w1.<key>.<text>`: w1 is
-// the kind and the version of the text, key names the key that signed it, and text is the signed data and its
-// HMAC-SHA256, cut to 16 bytes, in base64url without padding.
+// Signer signs and verifies the tokens of a hub's work items (WorkItem.Token). A token has the format
+// `w1.<key>.<text>`. w1 is the kind and the version of the text, and key is the ID of the signing key. text is the
+// signed data and the first 16 bytes of its HMAC-SHA256, in base64url without padding.
 //
 // A token binds the hub, the queue, the execution, the segment, the activity and the attempt. It does not bind the
-// message: all copies of a work item have the same token, and it never expires. A token therefore proves that the hub
-// has sent such a work item. It does not prove that the caller holds a message: the receipt handle proves that, and the
-// queue checks it. A token that is presented with the receipt handle of another message of the same queue extends that
-// message's lock, and returns the cancel of the token's activity.
+// message, so all copies of a work item have the same token. A token never expires. It proves that the hub has sent
+// such a work item. It does not prove that the caller holds a message. The receipt handle proves this, and the queue
+// checks it. If a caller combines a token with the receipt handle of another message of the same queue, the lock of
+// that message is extended. The call then returns the cancellation of the token's activity.
 //
 // A Signer is safe for concurrent use.
 type Signer struct {
@@ -31,8 +31,8 @@ type Signer struct {
 	last *Key
 }
 
-// NewSigner returns the signer of a hub. The last key signs, and all keys verify. There must be at least one key, and
-// their names must be unique.
+// NewSigner returns the signer of a hub. The last key signs, and all keys verify. At least one key is required, and the
+// IDs of the keys must be unique.
 func NewSigner(hub string, keys ...*Key) *Signer {
 	t := &Signer{hub: hub, keys: map[string]*Key{}, last: keys[len(keys)-1]}
 	for _, k := range keys {
@@ -47,14 +47,14 @@ type Key struct {
 	macs sync.Pool
 }
 
-// NewKey returns a key with a secret. Its name is part of each token and must not contain a dot.
+// NewKey returns a key with a secret. id is part of each token and must not contain a dot.
 func NewKey(id string, secret []byte) *Key {
 	k := &Key{id: id}
 	k.macs.New = func() any { return &tokenMAC{hash: hmac.New(sha256.New, secret)} }
 	return k
 }
 
-// tokenMAC is a hash with buffers that are reused, because a turn can sign a hundred thousand tokens.
+// tokenMAC is a hash with reusable buffers, because a turn can sign a hundred thousand tokens.
 type tokenMAC struct {
 	hash        hash.Hash
 	bytes, text []byte
@@ -62,7 +62,7 @@ type tokenMAC struct {
 
 const (
 	workItemToken = "w1"
-	macBytes      = 16 // a guess costs a call, and 2^128 guesses are too many
+	macBytes      = 16 // 2^128 guesses, each with a call, are not feasible
 	maxTokenBytes = 1 << 10
 )
 
@@ -76,7 +76,7 @@ func (t *Signer) Sign(w *provider.WorkItem) string {
 	return t.encode(m, workItemToken, appendAttempt(b, w), claims)
 }
 
-// encode signs b with the last key, and returns a token with the part of b from claims on.
+// encode signs b with the last key, and returns a token with the part of b that starts at claims.
 func (t *Signer) encode(m *tokenMAC, kind string, b []byte, claims int) string {
 	m.bytes = m.sum(b)
 	m.text = append(append(append(append(m.text[:0], kind...), '.'), t.last.id...), '.')
@@ -122,7 +122,7 @@ type parsed struct {
 func parse(token, kind string, longest int) (p parsed, ok bool) {
 	got, rest, _ := strings.Cut(token, ".")
 	key, text, _ := strings.Cut(rest, ".")
-	// line breaks, which the decoder would ignore
+	// reject line breaks, because the decoder ignores them
 	if len(token) > longest || got != kind || strings.ContainsAny(text, "\r\n") {
 		return p, false
 	}
@@ -172,7 +172,7 @@ func readAttempt(b []byte, w *provider.WorkItem) bool {
 	return len(b) == 0
 }
 
-// readTexts decodes texts, and returns the rest of b.
+// readTexts decodes texts and returns the remaining bytes.
 func readTexts(b []byte, into ...*string) (rest []byte, ok bool) {
 	for _, text := range into {
 		n, size := binary.Uvarint(b)

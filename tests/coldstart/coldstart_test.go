@@ -40,7 +40,7 @@ func TestBinaries_areSmallerThanTheirLimits(t *testing.T) {
 	}
 }
 
-// A binary built for Lambda, started elsewhere, exits at once with the reason.
+// If a binary for Lambda is started elsewhere, it exits immediately and prints the reason.
 func TestLambdaBinary_unsupportedConfiguration_reportsReason(t *testing.T) {
 	t.Parallel()
 	dir := build(t, runtime.GOOS, runtime.GOARCH)

@@ -1,3 +1,3 @@
-// Package coldstart has the tests of what a function costs before its first record: the size of its binary, and its
-// time to Lambda's first "next".
+// Package coldstart tests the cold start of the functions: the size of each binary, and the time until a process
+// requests its first invocation.
 package coldstart

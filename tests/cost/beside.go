@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 )
 
-// Beside is what no instance causes, or only what it is not billed with. No emulator bills it, so it is reckoned: by
-// what the row says.
+// Beside is a row of costs that the bills of instances do not include, such as the cost of an idle queue. No emulator
+// measures these costs. They are calculated from the basis in Because.
 type Beside struct {
 	What    string  `json:"what"`
 	Per     string  `json:"per"`
@@ -18,30 +18,33 @@ type Beside struct {
 	Because string  `json:"because"`
 }
 
-// What the rows are reckoned from.
+// Quantities for the calculation of the rows.
 const (
-	// A mapping that has nothing to do asks its queue with five pollers, each for 20 s, and with up to five times as
-	// many after it was busy.
+	// An idle mapping has five pollers, each with a wait time of 20 s. After a busy time it has up to five times as
+	// many.
 	leastReceives, mostReceives = 15, 75
 	minutesAMonth               = 30 * 24 * 60
-	// SweepReads are the read units of a sweep that finds no work.
+	// SweepReads is the number of read units of a sweep that finds no work.
 	SweepReads = 62
-	// SweepRequests are the SQS requests of a sweep that finds no work.
+	// SweepRequests is the number of SQS requests of a sweep that finds no work.
 	SweepRequests   = 4
 	minutesOfASweep = 2
-	// alarmMetrics are those of the alarms of a hub with one work queue (infra/cdk/README.md).
+	// alarmMetrics is the number of metrics in the alarms of a hub with one work queue (infra/cdk/README.md).
 	alarmMetrics = 33
-	// START, END and REPORT of an invocation, as JSON.
+	// platformLines is the size of the START, END and REPORT lines of an invocation, in bytes of JSON.
 	platformLines = 1000
-	// The lines of metrics by hub of a fan-out of five (BenchmarkFanOf5Observed), by its activities.
+	// metricLines is the size of the metric lines by hub for each activity of a fan-out of five, in bytes
+	// (BenchmarkFanOf5Observed).
 	metricLines = 1067.0 / 5
-	// requestLine is the API function's line of a request, operationLine the second line of a change.
+	// requestLine is the size of the API function's log line for a request, and operationLine the size of the second
+	// line for a change, in bytes.
 	requestLine, operationLine = 165, 200
-	// pollsASecond is how often a worker reads the cancel record; one read a second is strongly consistent.
+	// pollsASecond is the number of times per second that a worker reads the cancel record. One of these reads is
+	// strongly consistent.
 	pollsASecond = 4
 )
 
-// AllBeside are the rows that docs/operate/cost.md has beside the building blocks.
+// AllBeside returns the rows of docs/operate/cost.md that are not building blocks.
 func AllBeside(l *pricing.List) []Beside {
 	idle := func(queue string, i pricing.Item) Beside {
 		return Beside{
@@ -92,10 +95,10 @@ func AllBeside(l *pricing.List) []Beside {
 	}
 }
 
-// startSeconds is how long the API's function takes for a start: two writes and a send.
+// startSeconds is the duration of a start in the API function, in seconds: two writes and a send.
 const startSeconds = 0.03
 
-// WriteUnitPrices writes the unit prices of a list, in dollars a million or for one gigabyte, in a line of Markdown.
+// WriteUnitPrices writes the unit prices of a list as one line of Markdown, in dollars per million or per gigabyte.
 func WriteUnitPrices(w io.Writer, l *pricing.List) error {
 	m := func(i pricing.Item) string { return fmt.Sprintf("%.2f", l.Of(i, million)) }
 	exact := func(i pricing.Item) string { return strconv.FormatFloat(l.Of(i, million), 'f', -1, 64) }
@@ -113,7 +116,7 @@ func WriteUnitPrices(w io.Writer, l *pricing.List) error {
 	return nil
 }
 
-// WriteBeside writes the table of them, in Markdown.
+// WriteBeside writes the rows as a table in Markdown.
 func WriteBeside(w io.Writer, rows []Beside) error {
 	if _, err := fmt.Fprint(w, "| item | per | dollars | basis |\n| --- | --- | --: | --- |\n"); err != nil {
 		return fmt.Errorf("cost: %w", err)

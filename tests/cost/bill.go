@@ -4,25 +4,25 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 )
 
-// Bill is what a million of what a shape is reckoned by cost, in dollars, by what they are paid for.
+// Bill is the cost of a million units of a shape, in dollars. The unit is in Of, for example activities.
 type Bill struct {
 	Name  string  `json:"name"`
 	Of    string  `json:"of"`
-	Asked float64 `json:"asked,omitempty"` // what they are to cost
+	Asked float64 `json:"asked,omitempty"` // the target
 	Total float64 `json:"total"`
-	// Reckoned is the same by the histories alone.
+	// Reckoned is the total that the estimates from the histories give.
 	Reckoned float64 `json:"reckoned"`
 
-	Writes    float64 `json:"writes"`    // to the table
-	Reads     float64 `json:"reads"`     // of the table
-	Sends     float64 `json:"sends"`     // what the functions ask of SQS
-	Receives  float64 `json:"receives"`  // what the mappings receive
-	Deletes   float64 `json:"deletes"`   // what the mappings delete
+	Writes    float64 `json:"writes"`    // of table items
+	Reads     float64 `json:"reads"`     // of table items
+	Sends     float64 `json:"sends"`     // SQS requests of the functions
+	Receives  float64 `json:"receives"`  // receives by mappings
+	Deletes   float64 `json:"deletes"`   // deletes by mappings
 	Requests  float64 `json:"requests"`  // invocations
 	Durations float64 `json:"durations"` // GB-seconds
 	Schedules float64 `json:"schedules"`
 
-	// Each of it, of one.
+	// The quantities for one unit.
 	WriteUnits  float64 `json:"writeUnits"`
 	ReadUnits   float64 `json:"readUnits"`
 	SQSRequests float64 `json:"sqsRequests"`
@@ -31,7 +31,7 @@ type Bill struct {
 	Stored      float64 `json:"storedBytes"`
 }
 
-// Bill reckons what was measured by a price list.
+// Bill calculates the bill of a measured shape from a price list.
 func (m *Measured) Bill(l *pricing.List) Bill {
 	own := m.Calls.Usage()
 	lambda := pricing.Usage{pricing.Invocations: own[pricing.Invocations]}
@@ -39,7 +39,7 @@ func (m *Measured) Bill(l *pricing.List) Bill {
 		lambda[pricing.Invocations] += float64(f.Invocations)
 		lambda[pricing.GBSeconds] += f.Duration.Seconds() * Memory[name]
 	}
-	// each sends a message
+	// each fired schedule sends a message
 	fired := pricing.Usage{pricing.ScheduleInvocations: m.Fired, pricing.StandardRequests: m.Fired}
 	each := 1 / float64(m.Instances*m.Shape.Count)
 	dollars := func(u pricing.Usage, items ...pricing.Item) (sum float64) {

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// The names of orchestrations and activities of the building blocks.
+// Names of the orchestrations and activities of the building blocks.
 const (
 	staggeredName = "Staggered"
 	eventsName    = "Events"
@@ -25,7 +25,7 @@ const (
 	keptName      = "Kept"
 	freightName   = "Freight"
 	echoName      = "Echo"
-	// OrderName is the example of the page.
+	// OrderName is the name of the orchestration in the example of docs/operate/cost.md.
 	OrderName  = "Order"
 	eventName  = "go"
 	queryName  = "seen"
@@ -78,7 +78,7 @@ func staggered(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return n, perdure.WhenAll(ctx, all...)
 }
 
-// events waits for n events, and answers queries and updates.
+// events waits for n events, and handles queries and updates.
 func events(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	seen := 0
 	err := errors.Join(
@@ -114,7 +114,7 @@ func parent(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return n, nil
 }
 
-// nap is n timers of a duration, one after the other.
+// nap has the number and the duration of consecutive timers.
 type nap struct {
 	N int
 	D time.Duration
@@ -140,7 +140,7 @@ func approvals(ctx *perdure.OrchestrationContext, in nap) (int, error) {
 	return in.N, nil
 }
 
-// failUntil fails n times.
+// failUntil fails in its first n attempts.
 func failUntil(ctx context.Context, n int) (int, error) {
 	if perdure.ActivityInfoFrom(ctx).Attempt <= n {
 		return 0, errors.New("not yet")
@@ -149,12 +149,12 @@ func failUntil(ctx context.Context, n int) (int, error) {
 }
 
 func flaky(ctx *perdure.OrchestrationContext, n int) (int, error) {
-	// The worker waits for the part of a second that a queue's delay cannot express: half of one on average.
+	// A queue delay has whole seconds, so the worker waits for the remaining time: half a second on average.
 	policy := perdure.RetryPolicy{InitialInterval: 10*time.Second + time.Second/2, BackoffCoefficient: 1}
 	return perdure.CallActivity(ctx, failUntil, n, perdure.WithRetry(policy)).Await(ctx)
 }
 
-// load is the sizes of the payloads of an orchestration, in bytes, and how many activities it calls.
+// load has the number of activities of an orchestration, and the sizes of their payloads in bytes.
 type load struct {
 	N, In, Out int
 }
@@ -186,7 +186,7 @@ func freight(ctx *perdure.OrchestrationContext, l load) (int, error) {
 	return l.N, nil
 }
 
-// order reserves, charges and notifies, waits for its approval for 30 minutes, and ships.
+// order reserves, charges and notifies, waits up to 30 minutes for an approval, and ships.
 func order(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	const before = 3
 	if _, err := inARow(ctx, before); err != nil {
@@ -199,10 +199,10 @@ func order(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return inARow(ctx, n-before)
 }
 
-// echo is an orchestration whose input is p.Data, and whose output has p.Out bytes.
+// echo is an orchestration with the input p.Data and an output of p.Out bytes.
 func echo(_ *perdure.OrchestrationContext, p parcel) (string, error) { return random(p.Out), nil }
 
-// raise sends n events, each after some time.
+// raise returns a driver that raises n events, each after some time.
 func raise(n int, after time.Duration, data any) driver {
 	return func(ctx context.Context, c *client.Client, id string) error {
 		for range n {
@@ -215,7 +215,7 @@ func raise(n int, after time.Duration, data any) driver {
 	}
 }
 
-// ask sends n queries and m updates, and then the event that ends the instance.
+// ask returns a driver that sends n queries, m updates, and the event that ends the instance.
 func ask(n, m int) driver {
 	return func(ctx context.Context, c *client.Client, id string) error {
 		time.Sleep(begins)
@@ -235,7 +235,7 @@ func ask(n, m int) driver {
 	}
 }
 
-// receive starts the receiver of a sender's events.
+// receive returns a driver that starts the receiver of a sender's events.
 func receive(n int) driver {
 	return func(ctx context.Context, c *client.Client, id string) error {
 		_, err := c.Start(ctx, eventsName, n, client.WithInstanceID(receiverOf(id)))
@@ -243,7 +243,7 @@ func receive(n int) driver {
 	}
 }
 
-// repeat puts a schedule that starts n chains of one activity.
+// repeat returns a driver that creates a schedule, which starts n chains of one activity.
 func repeat(n int, every string, interval time.Duration) driver {
 	return func(ctx context.Context, c *client.Client, _ string) error {
 		from := time.Now()
@@ -254,7 +254,7 @@ func repeat(n int, every string, interval time.Duration) driver {
 	}
 }
 
-// sweep runs the sweeper n times, two minutes apart, after the retention of the instances has ended.
+// sweep returns a function that runs the sweeper n times, every two minutes, after the retention of the instances.
 func sweep(n int) func(ctx context.Context, h *simhub.Hub, invoked func(string, time.Duration)) error {
 	return func(ctx context.Context, h *simhub.Hub, invoked func(string, time.Duration)) error {
 		time.Sleep(2*kept + time.Hour)

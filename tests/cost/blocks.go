@@ -11,23 +11,25 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 )
 
-// Block is a building block of orchestrations. Its cost is the difference of two shapes, or of one shape and other
-// blocks.
+// Block is a building block of orchestrations. Its cost is the difference between two shapes, or between one shape and
+// other blocks.
 type Block struct {
 	Name string
-	// More has Count blocks more than Less. Less is nil if More consists of the blocks and those of WithoutOnce.
+	// More has Count blocks more than Less. Less is nil if More contains only these blocks and the blocks of
+	// WithoutOnce.
 	More, Less *Shape
 	Count      int
-	// With and Without are other blocks, by name: those that one block contains besides the difference, and those of
-	// the difference that are not in it. WithoutOnce are in More once.
+	// With, Without and WithoutOnce are names of other blocks. One block contains the difference and the blocks of
+	// With. The difference contains the blocks of Without, but the block does not. More contains the blocks of
+	// WithoutOnce once.
 	With, Without, WithoutOnce []string
-	// Step blocks are not on the page: other blocks are calculated from them.
+	// Step is true for a block that is not on the page. Other blocks are calculated from it.
 	Step bool
-	// IsTimed is that the part of a second in which a timer is due has an effect.
+	// IsTimed is true if the fraction of a second in the due time of a timer affects the cost.
 	IsTimed bool
 }
 
-// The names of blocks that others refer to.
+// Names of blocks that other blocks or tests use.
 const (
 	BlockInstance  = "instance: start, first and last turn"
 	BlockActivity  = "activity, one after another"
@@ -37,7 +39,7 @@ const (
 	BlockPurgeTurn = "retention and purge, each further turn"
 	// BlockSweep is one sweep of a hub that has no work.
 	BlockSweep = "sweep"
-	// BlockOrder and BlockOrderPurge are the example of the page.
+	// BlockOrder and BlockOrderPurge are the example of docs/operate/cost.md.
 	BlockOrder      = "order"
 	BlockOrderPurge = "purge of an order"
 
@@ -47,24 +49,25 @@ const (
 	blockRetention = "retention of an instance"
 )
 
-// Durations of the timers of blocks, and how long a client waits before its event cancels them.
+// Durations of the timers of blocks, and the times after which the event of a client cancels them.
 const (
 	oneHop, twoHops = 10 * time.Minute, 30 * time.Minute
 	soon, late      = time.Minute, time.Hour
-	// long has a part of a second: a schedule has none, and the renewer waits for the rest, half a second on average.
+	// long has a fraction of a second. A schedule has whole seconds, so the renewer waits for the remaining time: half
+	// a second on average.
 	long = 2*time.Hour + 130*time.Millisecond
 )
 
-// many is how many blocks a shape has more than another, where a block takes no time.
+// many is the number of additional blocks in the larger shape, for blocks that take no time.
 const many = 10
 
-// staggeredCount is how many activities of a fan-out end one after the other.
+// staggeredCount is the number of activities of a fan-out that end one after another.
 const staggeredCount = 10
 
 // OrderActivities is the number of activities of the order in the example.
 const OrderActivities = 4
 
-// Blocks are the building blocks of docs/operate/cost.md, in its order.
+// Blocks returns the building blocks in the order of docs/operate/cost.md.
 func Blocks() []Block {
 	return slices.Concat(basicBlocks(), messageBlocks(), timerBlocks(), payloadBlocks(), purgeBlocks())
 }
@@ -163,7 +166,7 @@ func timerBlocks() []Block {
 }
 
 func payloadBlocks() []Block {
-	const large, small, kilobytes = 3000, 952, 2 // what is below 4 KB is stored as it is
+	const large, small, kilobytes = 3000, 952, 2 // documents below 4 KB are not compressed
 	input := func(n int) *Shape { return of(freightName, load{many, n, 0}) }
 	result := func(n int) *Shape { return of(freightName, load{many, 0, n}) }
 	started := func(in, out int) *Shape {
@@ -193,7 +196,7 @@ func purgeBlocks() []Block {
 	chains := func(sweeps, instances, n int) *Shape { return swept(sweeps, instances, keptName, n, nil) }
 	approve := raise(1, soon, true)
 	orders := func(instances int) *Shape { return swept(1, instances, OrderName, OrderActivities, approve) }
-	const settled = 5 // sweeps, of which the first one purges
+	const settled = 5 // sweeps; only the first one purges
 	return []Block{
 		{Name: blockRetention, More: of(keptName, 1), Less: of(chainName, 1), Count: 1, Step: true},
 		{
@@ -223,7 +226,7 @@ func (b *Bill) over(n int) {
 	}
 }
 
-// billed are the parts of a bill.
+// billed has a function for each value of a bill, which returns a pointer to the value.
 var billed = []func(b *Bill) *float64{
 	func(b *Bill) *float64 { return &b.Total }, func(b *Bill) *float64 { return &b.Reckoned },
 	func(b *Bill) *float64 { return &b.Writes }, func(b *Bill) *float64 { return &b.Reads },
@@ -235,7 +238,7 @@ var billed = []func(b *Bill) *float64{
 	func(b *Bill) *float64 { return &b.GBSeconds }, func(b *Bill) *float64 { return &b.Stored },
 }
 
-// BillBlocks returns the bills of a million of each block. measure measures a shape.
+// BillBlocks returns the bill of a million of each block. The function measure measures a shape.
 func BillBlocks(blocks []Block, l *pricing.List, measure func(s *Shape) (*Measured, error)) ([]Bill, error) {
 	p := &priceList{list: l, measure: measure}
 	p.shapes, p.blocks, p.by = map[string]*Bill{}, map[string]*Bill{}, map[string]*Block{}
@@ -253,7 +256,7 @@ func BillBlocks(blocks []Block, l *pricing.List, measure func(s *Shape) (*Measur
 	return bills, nil
 }
 
-// priceList measures shapes and blocks, each one once.
+// priceList measures each shape and calculates each block once.
 type priceList struct {
 	list           *pricing.List
 	measure        func(s *Shape) (*Measured, error)
@@ -261,7 +264,7 @@ type priceList struct {
 	by             map[string]*Block
 }
 
-// shape is the bill of all instances of a shape.
+// shape returns the bill of all instances of a shape.
 func (p *priceList) shape(s *Shape) (*Bill, error) {
 	if b := p.shapes[s.Name]; b != nil {
 		return b, nil
@@ -276,7 +279,7 @@ func (p *priceList) shape(s *Shape) (*Bill, error) {
 	return &b, nil
 }
 
-// block is the bill of a block.
+// block returns the bill of a block.
 func (p *priceList) block(name string) (*Bill, error) {
 	if b := p.blocks[name]; b != nil {
 		return b, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// Queues is what a mapping asks of SQS.
+// Queues has the methods of SQS that a mapping uses.
 type Queues interface {
 	ReceiveMessage(
 		ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options),
@@ -29,27 +29,27 @@ type Queues interface {
 	) (*sqs.DeleteMessageBatchOutput, error)
 }
 
-// ByHand is a hub on any cloud whose functions are called one after the other, as its mappings would call them: the
-// same shape makes the same calls on each cloud, whatever the time.
+// ByHand is a hub on any cloud. ByHand calls the functions one after another in place of the mappings, so a shape makes
+// the same calls on each cloud.
 type ByHand struct {
-	// Metered are the clients that the functions call the cloud with, and Meter counts them.
+	// Metered has the AWS clients of the functions. Meter counts their calls.
 	Metered dynamo.Clients
 	Meter   *meter.Meter
 	Hub     dynamo.HubConfig
-	// Queues are those of the mappings, which are not counted.
+	// Queues has the calls of the mappings. Meter does not count them.
 	Queues Queues
 }
 
-// handler is a function.
+// handler is a function of the hub.
 type handler interface {
 	HandleRecords(ctx context.Context, records []provider.Record) (failed []string)
 }
 
-// most bounds how often the functions are called for one instance.
+// most limits the number of calls of each function for one instance.
 const most = 5000
 
-// Counts runs an instance of a shape to its end, and returns what was called for it. A shape whose activities wait for
-// something does not end.
+// Counts runs an instance of a shape to its end, and returns the AWS calls of the functions. The activities of the
+// shape must not wait for a client.
 func (b *ByHand) Counts(ctx context.Context, s *Shape) (meter.Counts, error) {
 	p, err := dynamo.New(b.Hub, b.Metered, dynamo.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
@@ -82,7 +82,7 @@ func (b *ByHand) Counts(ctx context.Context, s *Shape) (meter.Counts, error) {
 	return b.Meter.Counts(), err
 }
 
-// run starts an instance and calls the functions until it has nothing in the queues.
+// run starts an instance and calls the functions until the queues are empty.
 func (b *ByHand) run(ctx context.Context, c *client.Client, turns, work handler, id string, s *Shape) error {
 	if _, err := c.Start(ctx, s.Orchestration, s.Input, client.WithInstanceID(id)); err != nil {
 		return fmt.Errorf("cost: %w", err)
@@ -103,8 +103,8 @@ func (b *ByHand) run(ctx context.Context, c *client.Client, turns, work handler,
 	return errors.New("cost: it does not end")
 }
 
-// pass hands a message of a queue to a function, as its mapping does: with more at once it would be a matter of time
-// which of them end together.
+// pass passes one message of a queue to a function, like its mapping. With several messages at once, the batches would
+// depend on the speed of the cloud.
 func (b *ByHand) pass(ctx context.Context, url string, to handler) (n int, err error) {
 	out, err := b.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl: &url, MaxNumberOfMessages: 1,

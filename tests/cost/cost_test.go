@@ -21,7 +21,7 @@ var (
 	show   = flag.String("show", "", "print the figures: table or json")
 )
 
-// The pages with the price list and the workloads.
+// Pages with the price list and with the workloads.
 const page, workloads = "../../docs/operate/cost.md", "../../docs/operate/scale.md"
 
 // The tolerance for the difference between the measured cost of a shape and docs/operate/scale.md. Batches of messages,
@@ -32,8 +32,8 @@ const (
 	chanceBound  = 0.25
 )
 
-// docs/operate/scale.md has the cost of orchestrations. A more expensive shape fails this test. For a cheaper shape,
-// update the page with -update.
+// The test fails if a shape costs more than the value in docs/operate/scale.md. For a cheaper shape, update the page
+// with -update.
 func TestCostOfShapes_measured_matchesScalePage(t *testing.T) {
 	t.Parallel()
 	bills := billsOf(t)

@@ -1,4 +1,4 @@
-// Package cost says what orchestrations cost on AWS: shapes of them run on AWS in memory, in virtual time, with clients
-// of the SDK whose calls a meter counts, and a price list makes dollars of it. `make cost` prints it;
-// docs/operate/cost.md and scale.md have it.
+// Package cost calculates the cost of orchestrations on AWS. The orchestrations run on AWS in memory, in virtual time.
+// A meter counts the calls of the SDK clients, and a price list converts the counts to dollars. `make cost` prints the
+// results, which are in docs/operate/cost.md and docs/operate/scale.md.
 package cost

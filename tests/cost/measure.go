@@ -24,28 +24,28 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// Function is what was invoked.
+// Function has the usage of a function.
 type Function struct {
 	Invocations int
-	// Duration is that of all invocations, each rounded up to a millisecond, as Lambda bills it.
+	// Duration is the duration of all invocations, each rounded up to a millisecond like in a bill of Lambda.
 	Duration time.Duration
 }
 
-// Measured is what a shape has used, for all of its instances.
+// Measured has the usage of all instances of a shape.
 type Measured struct {
 	Shape     Shape
 	Instances int
-	// Calls are those of the functions and of whoever started the instances.
+	// Calls has the AWS calls of the functions and of the client.
 	Calls meter.Counts
-	// Received and Deleted are what the mappings themselves ask of SQS.
+	// Received and Deleted are the SQS requests of the mappings.
 	Received, Deleted pricing.Usage
-	// Functions are the orchestrator, the workers and the renewer, by the names of their queues' kinds.
+	// Functions maps Orchestrator, Worker and Renewer to their usage.
 	Functions map[string]*Function
-	// Fired is how many schedules have fired.
+	// Fired is the number of schedules that have fired.
 	Fired float64
-	// Stored is the size of the items that were written, in the table and its indexes, in bytes as DynamoDB bills them.
+	// Stored is the growth of the table and its indexes, in bytes that DynamoDB bills.
 	Stored float64
-	// Reckoned is what the instances have cost by their histories, in dollars; their children have costs of their own.
+	// Reckoned is the cost of the instances that their histories give, in dollars. It excludes the cost of children.
 	Reckoned float64
 }
 
@@ -56,20 +56,21 @@ const (
 	Renewer      = "renewer"
 )
 
-// Memory of the functions in GB, as the stack sets it.
+// Memory is the memory of each function in the stack, in GB.
 var Memory = map[string]float64{Orchestrator: 0.5, Worker: 0.25, Renewer: 0.25}
 
-// OwnTime is the processor's time of an invocation, beside the calls that it waits for. It is assumed, not measured on
-// Lambda: a turn takes some 0.1 ms of a whole processor (docs/reference/benchmarks.md), of which a function of 512 MB
-// has a third and one of 256 MB a seventh.
+// OwnTime is the time of an invocation without the AWS calls that it waits for. OwnTime is an assumption, not a
+// measurement on Lambda. A turn takes about 0.1 ms on a whole processor (docs/reference/benchmarks.md). A function with
+// 512 MB has a third of a processor, and a function with 256 MB has a seventh.
 var OwnTime = map[string]time.Duration{
 	Orchestrator: time.Millisecond, Worker: 2 * time.Millisecond, Renewer: 2 * time.Millisecond,
 }
 
-// longest is after how much virtual time every shape is over, with all that it has left in queues.
+// longest is the virtual time after which all instances of every shape have ended and the queues are empty.
 const longest = 27 * time.Hour
 
-// Measure runs a shape in the bubble that it is called in, and returns when nothing of it is left.
+// Measure runs a shape in the synctest bubble of its caller. It returns when the instances have ended and the queues
+// are empty.
 func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 	m := &Measured{
 		Shape: *s, Instances: max(1, s.AtOnce), Received: pricing.Usage{}, Deleted: pricing.Usage{},
@@ -135,8 +136,8 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 	return m, nil
 }
 
-// begin runs one instance before anything is counted: what a process reads once, such as the builds and the key of
-// tokens, is none of an instance's cost.
+// begin runs one instance before the measurement. A process reads the builds and the signing key once, and these reads
+// are not part of the cost of an instance.
 func begin(ctx context.Context, h *simhub.Hub, c *client.Client) error {
 	if _, err := c.Start(ctx, chainName, 1, client.WithInstanceID("before")); err != nil {
 		return fmt.Errorf("start: %w", err)
@@ -145,7 +146,8 @@ func begin(ctx context.Context, h *simhub.Hub, c *client.Client) error {
 	return nil
 }
 
-// run starts the instances, and returns when all are over and have left nothing in the queues. Nobody reads meanwhile.
+// run starts the instances, and returns when all of them have ended and the queues are empty. It makes no reads of its
+// own.
 func run(ctx context.Context, h *simhub.Hub, s *Shape, instances int, w *watcher) error {
 	c := client.New(h.Provider, client.WithQuerier(&querier{h, w}))
 	var started sync.WaitGroup
@@ -180,7 +182,7 @@ func (m *Measured) callsOf(call string) (n float64) {
 	return n
 }
 
-// watcher sees what the mappings do, and how long invocations take.
+// watcher counts the requests of the mappings, and measures the durations of invocations.
 type watcher struct {
 	measured *Measured
 	calls    simaws.Interceptor
@@ -220,7 +222,7 @@ func (w *watcher) intercept(ctx context.Context, c simaws.Call, next func() erro
 	return err
 }
 
-// FunctionOf is the function that a queue's mapping calls.
+// FunctionOf returns the name of the function that the mapping of a queue invokes.
 func FunctionOf(queue string) string {
 	switch kind, _ := meter.QueueOf(queue); {
 	case kind == "fifo":

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// grow returns a longer text, so that no two payloads of bulky are equal. A process may have an equal payload already.
+// grow returns a longer text, so that no two payloads of bulky are equal. A process may have cached an equal payload.
 func grow(_ context.Context, s string) (string, error) { return s + "!", nil }
 
 // bulky has one large payload of each kind, except payloads of children.

@@ -14,53 +14,52 @@ type Shape struct {
 	Name          string
 	Orchestration string
 	Input         any
-	// Of is what it is reckoned by, and Count how many of these one instance has.
+	// Of is the unit of the cost, and Count the number of units in one instance.
 	Of    string
 	Count int
-	// Cold is that no process keeps an instance: each turn reads the whole history.
+	// Cold turns off the cache of instances, so each turn reads the whole history.
 	Cold bool
-	// AtOnce is how many instances are started together, and Concurrency how many invocations of a function there are
-	// then at once; 0 is one instance, with nobody beside it.
+	// AtOnce is the number of instances that start together, and Concurrency the number of concurrent invocations of
+	// each function. If AtOnce is 0, one instance runs alone.
 	AtOnce, Concurrency int
-	// Drive is what a client does once the instance is started; nil is nothing.
+	// Drive makes the calls of a client after the start. It is nil if there are none.
 	Drive func(ctx context.Context, c *client.Client, id string) error
-	// Long is that it takes seconds to measure.
+	// Long is true if the measurement takes seconds.
 	Long bool
-	// Exclude is run time of activities, which is not the engine's cost.
+	// Exclude is the run time of activities. The cost of the engine excludes it.
 	Exclude time.Duration
 	// Afterwards, if set, is measured instead of the instances. It runs when they have ended and the queues are empty.
 	Afterwards func(ctx context.Context, h *simhub.Hub, invoked func(function string, took time.Duration)) error
-	// Asked is how many dollars they are to cost; 0 is that nothing was asked for.
+	// Asked is the target for the cost of a million units, in dollars, or 0 without a target.
 	Asked float64
 }
 
-// What shapes are reckoned by.
+// Units of the cost of shapes.
 const (
 	activities = "activities"
 	timers     = "timers"
 	children   = "sub-orchestrations"
 )
 
-// OfActivities reports whether a shape is reckoned by its activities.
+// OfActivities reports whether the unit of the cost is an activity.
 func (s *Shape) OfActivities() bool { return s.Of == activities }
 
-// InBatches reports whether many activities of a shape run side by side: chance has a say in how their messages come
-// together.
+// InBatches reports whether many activities of a shape run concurrently. The batches of their messages vary at random.
 func (s *Shape) InBatches() bool {
 	return s.Count >= manyAtOnce && s.Orchestration != chainName && s.Orchestration != inlineName
 }
 
 const manyAtOnce = 1000
 
-// Orchestrations of which several shapes are.
+// Names of orchestrations that several shapes use.
 const (
 	chainName = "Chain"
 	fanName   = "Fan"
-	// inlineName is a chain whose activities run in the turn.
+	// inlineName is the name of a chain of inline activities.
 	inlineName = "InlineChain"
 )
 
-// Shapes are the workloads of docs/operate/scale.md, in its order.
+// Shapes returns the workloads in the order of docs/operate/scale.md.
 func Shapes() []Shape {
 	return []Shape{
 		{Name: "chain of 10, worker", Orchestration: chainName, Input: 10, Of: activities, Count: 10, Asked: 4.9},
@@ -92,7 +91,8 @@ func Shapes() []Shape {
 	}
 }
 
-// Registry is the code of the shapes. Its activities do nothing: what they do themselves is not what the engine costs.
+// Registry returns the code of the shapes. The activities do no work, so that the measured cost is the cost of the
+// engine.
 func Registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "increment", increment)
@@ -110,7 +110,7 @@ func Registry() *perdure.Registry {
 
 func increment(_ context.Context, n int) (int, error) { return n + 1, nil }
 
-// linger works until it is cancelled.
+// linger waits until it is cancelled.
 func linger(ctx context.Context, _ int) (int, error) {
 	<-ctx.Done()
 	return 0, context.Cause(ctx)
@@ -155,7 +155,7 @@ func family(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return n, perdure.WhenAll(ctx, all...)
 }
 
-// crowd calls n activities, and all of them off when it is told so.
+// crowd calls n activities, and cancels them at the event "enough".
 func crowd(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	all := []perdure.Awaitable{perdure.WaitForExternalEvent[bool](ctx, "enough")}
 	for i := range n {
@@ -164,7 +164,7 @@ func crowd(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return perdure.Select(ctx, all...)
 }
 
-// begins is how long a crowd is given to begin.
+// begins is the time for the activities of a crowd to start.
 const begins = 2 * time.Second
 
 func callOff(ctx context.Context, c *client.Client, id string) error {

@@ -13,7 +13,7 @@ type column struct {
 	value func(b *Bill) string
 }
 
-// columns are those of the workloads: what a million cost, and what one takes.
+// columns has the columns of the workloads: the dollars for a million units, and the quantities for one unit.
 var columns = []column{
 	{"total", func(b *Bill) string { return cents(b.Total) }},
 	{"write units", func(b *Bill) string { return digits(b.WriteUnits) }},
@@ -27,10 +27,11 @@ func cents(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
 
 func digits(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
 
-// WriteWorkloads writes the table of what a million cost and what one takes, in Markdown.
+// WriteWorkloads writes the table of the workloads in Markdown, with the dollars for a million units and the quantities
+// for one unit.
 func WriteWorkloads(w io.Writer, bills []Bill) error { return writeTable(w, workloads, bills, columns) }
 
-// WriteBlocks writes the price list of the blocks, in Markdown.
+// WriteBlocks writes the price list of the blocks in Markdown. It omits Step blocks.
 func WriteBlocks(w io.Writer, blocks []Block, bills []Bill) error {
 	shown := make([]Bill, 0, len(bills))
 	for i := range bills {
@@ -41,7 +42,7 @@ func WriteBlocks(w io.Writer, blocks []Block, bills []Bill) error {
 	return writeTable(w, blockList, shown, columns[:1])
 }
 
-// The first columns of the tables, by which they are found.
+// The titles of the first columns, which identify the tables on a page.
 const (
 	workloads = "workload"
 	blockList = "building block"
@@ -68,10 +69,10 @@ func writeTable(w io.Writer, first string, bills []Bill, columns []column) error
 	return nil
 }
 
-// ReadWorkloads reads the totals back out of a page that WriteWorkloads has written into, by name.
+// ReadWorkloads returns the totals by name from a page with the table of WriteWorkloads.
 func ReadWorkloads(page string) (map[string]float64, error) { return readTable(page, workloads) }
 
-// ReadBlocks reads the totals back out of a page that WriteBlocks has written into, by name.
+// ReadBlocks returns the totals by name from a page with the table of WriteBlocks.
 func ReadBlocks(page string) (map[string]float64, error) { return readTable(page, blockList) }
 
 func readTable(page, first string) (map[string]float64, error) {

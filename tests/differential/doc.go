@@ -1,7 +1,8 @@
-// Package differential holds internal/simaws against emulators of AWS: the same calls go to both, and what comes back
-// must be the same. Where an emulator is known to differ from AWS the test says so, and simaws has to follow AWS.
+// Package differential compares internal/simaws with emulators of AWS. Both receive the same calls and must return the
+// same responses. If an emulator is known to differ from AWS, the test has the response of AWS, and simaws must match
+// it.
 //
-// By default the emulator is the ministack that PERDURE_TEST_ENDPOINT names, or else one that is started for the run.
-// With -against=dynamodb-local it is DynamoDB Local (package tests/dynamodblocal), which has tables alone: -run
-// '^TestTable'.
+// The default emulator is the ministack at the address in PERDURE_TEST_ENDPOINT. Without the variable, the run starts a
+// ministack. With -against=dynamodb-local, the emulator is DynamoDB Local (package tests/dynamodblocal). DynamoDB Local
+// has only tables, so the run needs -run '^TestTable'.
 package differential

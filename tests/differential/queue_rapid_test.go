@@ -10,8 +10,8 @@ import (
 )
 
 // Both queues execute random sequences of calls with valid receipt handles, because the emulator handles invalid ones
-// differently. At most as many messages are sent as one receive returns, because AWS empties a message group first and
-// the emulator uses the order of arrival.
+// differently. The number of messages is limited to the maximum of one receive call. AWS empties a message group first,
+// and the emulator uses the order of arrival.
 func TestQueue_randomCalls_matchMinistack(t *testing.T) {
 	t.Parallel()
 

@@ -45,7 +45,7 @@ func TestQueue_scriptedCalls_matchMinistack(t *testing.T) {
 	}
 }
 
-// pause sleeps once for each side, so both sides see twice the duration.
+// pause sleeps once for each side, so twice the duration passes on both sides.
 func pause(d time.Duration) queueCall {
 	return queueCall{"pause", func(*counter) string {
 		time.Sleep(d)

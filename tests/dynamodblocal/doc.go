@@ -1,10 +1,11 @@
-// Package dynamodblocal starts DynamoDB Local for tests, and runs the provider's conformance suite on it: a second
-// opinion, beside ministack's, on conditions, transactions and indexes. The queues are those of internal/simaws, since
-// it has none.
+// Package dynamodblocal starts DynamoDB Local for tests, and runs the conformance suite of the provider on it. The
+// suite thereby checks conditions, transactions and indexes with a second emulator besides ministack. DynamoDB Local
+// has no queues, so the suite uses the queues of internal/simaws.
 //
-// It is the one that PERDURE_TEST_DYNAMODB_ENDPOINT names, or else one that is started for the run. Maven fetches it
-// (`make test-dynamodb-local`); its licence lets everybody fetch it, and nobody pass it on.
+// The tests use the DynamoDB Local at the address in PERDURE_TEST_DYNAMODB_ENDPOINT. Without the variable, the run
+// starts one. Maven downloads DynamoDB Local (`make test-dynamodb-local`), because its license does not allow
+// redistribution.
 //
-// What it does as AWS does not, as far as tests meet it, is written down where tables are compared call by call
-// (tests/differential). It has no TransactionConflict, no throttling and no stale reads.
+// The package tests/differential lists the known differences from AWS. DynamoDB Local has no TransactionConflict, no
+// throttling and no stale reads.
 package dynamodblocal

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Server is a DynamoDB Local that answers. It dies with this process, however that ends.
+// Server is a running DynamoDB Local. It ends with this process, even if this process is killed.
 type Server struct {
 	Endpoint string // its URL
 
@@ -28,26 +28,28 @@ type Server struct {
 const (
 	lookEvery = 50 * time.Millisecond
 	stopLimit = 20 * time.Second
-	// starts is how often a start is tried: a free port may be taken before the server listens on it.
+	// starts is the number of attempts to start. Another process may take the free port before the server listens on
+	// it.
 	starts = 3
 )
 
-// jars is where make puts DynamoDB Local and what it needs, seen from this package's folder and those beside it: where
-// their tests run.
+// jars is the folder of DynamoDB Local and its dependencies, which make creates. The path is relative to each folder in
+// tests/, because tests run there.
 var jars = filepath.Join("..", "dynamodblocal", "target", "jars")
 
-// mainClass is the one that AWS documents, with the options below.
+// mainClass is the documented main class of DynamoDB Local.
 const mainClass = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
 
-// whileInput runs a command until standard input ends, which it does with whoever holds the other end.
+// whileInput is a shell script that runs a command until standard input ends. Standard input ends with the process that
+// has its other end.
 const whileInput = `exec 3<&0; "$@" </dev/null & server=$!
 { cat <&3; kill "$server"; } >/dev/null 2>&1 & wait "$server"`
 
 var errEnded = errors.New("dynamodblocal: it ended before it answered")
 
-// Start starts a server of its own, empty and in memory, and returns when it answers. It listens on every interface,
-// since DynamoDB Local has no option for another address. ctx bounds the start alone. The error of a server that does
-// not start ends with what it wrote to standard error. The caller calls Stop.
+// Start starts a new, empty server in memory, and returns when the server responds. The server listens on all
+// interfaces, because DynamoDB Local has no option for an address. The context ctx limits only the start. If the server
+// does not start, the error contains its standard error. The caller must call Stop.
 func Start(ctx context.Context) (*Server, error) {
 	if _, err := os.Stat(jars); err != nil {
 		return nil, fmt.Errorf("dynamodblocal: DynamoDB Local is not here yet, `make dynamodb-local` fetches it: %w",
@@ -95,7 +97,8 @@ func freePort(ctx context.Context) (int, error) {
 }
 
 func (s *Server) launch(port int) error {
-	// Not bound to a context: it ends when its standard input does. The first options are for a start in a second.
+	// The server has no context, because it ends with its standard input. The first options shorten the start to a
+	// second.
 	s.cmd = exec.Command("sh", "-c", whileInput, "sh", //nolint:noctx,gosec // see above; constants and a port
 		"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g", "-cp", filepath.Join(jars, "*"), mainClass,
 		"-port", strconv.Itoa(port), "-inMemory", "-sharedDb", "-disableTelemetry")
@@ -109,13 +112,13 @@ func (s *Server) launch(port int) error {
 		return fmt.Errorf("dynamodblocal: %w", err)
 	}
 	go func() {
-		_ = s.cmd.Wait() // that it was ended is an error too
+		_ = s.cmd.Wait() // the error of a stopped server is expected
 		close(s.ended)
 	}()
 	return nil
 }
 
-// await returns when the server answers, be it that the request is not one.
+// await returns when the server responds to a request, even with an error status.
 func (s *Server) await(ctx context.Context) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -137,9 +140,10 @@ func (s *Server) await(ctx context.Context) error {
 	}
 }
 
-// Stop ends the server and waits until it is gone. Calling it again does nothing.
+// Stop stops the server and waits until it has ended. Further calls have no effect. Stop returns an error if the server
+// still runs after 20 seconds.
 func (s *Server) Stop() error {
-	_ = s.stdin.Close() // closed already: it is ending
+	_ = s.stdin.Close() // an error means that it is already closed
 	deadline := time.NewTimer(stopLimit)
 	defer deadline.Stop()
 	select {

@@ -28,7 +28,7 @@ import (
 // that decides the cancel and ends when ctx.Done is closed in the activity.
 func TestACancelReachesRunningActivities(t *testing.T) {
 	shortrun.Skip(t)
-	// the limit for a busy machine; with polls every second it would be 1,000 ms
+	// allows for a busy machine; with polls every second, a cancel could take 1,000 ms
 	const limit = 700 * time.Millisecond
 	p50, p99, n := latencies(t)
 	t.Logf("%d activities saw their cancellation %v after the turn that decided it at the median, %v at the 99th "+
@@ -38,7 +38,7 @@ func TestACancelReachesRunningActivities(t *testing.T) {
 	}
 }
 
-// BenchmarkCancel measures how long a cancel takes to reach running activities: see
+// BenchmarkCancel measures the time until running activities observe a cancel, as in
 // TestACancelReachesRunningActivities.
 func BenchmarkCancel(b *testing.B) {
 	for b.Loop() {
@@ -91,8 +91,8 @@ func patient(tb testing.TB) *client.Client {
 // aWhile is the time for activities to start. Activities that have not started by then are cancelled before they start.
 const aWhile = 3 * time.Second
 
-// relieve starts instances with activities, cancels the instances while the activities run, and returns how long each
-// activity took to observe its cancel.
+// relieve starts instances with activities, and cancels the instances while the activities run. It returns the time
+// until each activity has observed its cancel.
 func relieve(tb testing.TB, c *client.Client, ids []string, each int) (took []time.Duration) {
 	tb.Helper()
 	folder := tb.TempDir()

@@ -173,8 +173,8 @@ func (s *stranger) hold() {
 	}
 }
 
-// A worker in another language keeps a message for several visibility timeouts. It renews its lease through API Gateway
-// and by invoking the renewer. The renewals report the cancel of its activity and the reason.
+// A worker in another language holds the lock of a message for several visibility timeouts. It renews its lease through
+// API Gateway and by invoking the renewer. The renewals report the cancel of its activity and the reason.
 func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
 	shortrun.Skip(t)
 	c := patient(t)

@@ -67,7 +67,7 @@ func TestAFailureComesBackWithItsType(t *testing.T) {
 	}
 }
 
-// Invalid input is a 4xx error with a code, through the real gateway too.
+// Invalid input causes a 4xx error with a code, even through the gateway.
 func TestBadInputThroughTheAPI(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path, body string

@@ -102,7 +102,8 @@ func (b payloadBucket) wantGone(t *testing.T, instance string, own, others []str
 	}
 }
 
-// A purge through the API, the command line or a job deletes the objects of the instance, with the permissions of each.
+// A purge through the API, the command line or a job deletes the objects of the instance. Each uses its own
+// permissions.
 func TestPurgeTakesLargePayloads(t *testing.T) {
 	b := openBucket(t)
 	stays := bulkyInstance(t, b, hub.client, "LargeContinuesAsNew", id(t, 0))

@@ -11,9 +11,9 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// An activity and a turn end their process in each attempt. Both stop after four attempts: two without a marker, one
-// next to other messages, and one alone, which is the limit in this deployment. Then the activity fails, and the
-// instance with the turn is blocked. Another instance is not affected.
+// An activity and a turn end their process in each attempt. Both stop after four attempts, which is the limit in this
+// deployment: two without a marker, one with other messages, and one alone. Then the activity fails, and the instance
+// with the turn is blocked. Another instance is not affected.
 func TestCodeThatEndsItsProcessIsPoison(t *testing.T) {
 	shortrun.Skip(t)
 	activity, turn := app.Deadly{Folder: t.TempDir()}, app.Deadly{Folder: t.TempDir()}

@@ -23,8 +23,8 @@ import (
 	"github.com/perdure/perdure/tests/e2e/app"
 )
 
-// The deployed binaries also serve a hub outside Lambda, with queues that no function is mapped to. They find the hub
-// by its name and exit cleanly on SIGTERM.
+// The deployed binaries also serve a hub outside Lambda, with queues that have no mapping to a function. The binaries
+// find the hub by its name and exit cleanly on SIGTERM.
 func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 	shortrun.Skip(t)
 	pollOnlyHub(t, "laptop")

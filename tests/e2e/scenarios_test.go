@@ -17,8 +17,8 @@ import (
 // scenarioTick is several times the duration of a turn on a loaded machine.
 const scenarioTick = 250 * time.Millisecond
 
-// sideBySide is the number of scenarios that run at once: enough to overlap the waits for timers, few enough for two
-// processor cores.
+// sideBySide is the number of scenarios that run concurrently. Their waits for timers overlap, and two processor cores
+// suffice.
 const sideBySide = 8
 
 // someScenarios selects scenarios: -run 'TestScenarios$' -scenario=Name,Another.
@@ -29,8 +29,8 @@ func TestScenarios(t *testing.T) {
 	runScenarios(t, hub.client, "", func(s *scenarios.Scenario) bool { return !s.Virtual })
 }
 
-// encrypted lists the scenarios that also run with encrypted payloads, in addition to those with large payloads.
-// Together they have each kind of payload.
+// encrypted lists the scenarios without large payloads that also run with encrypted payloads. Together with the large
+// ones, they have each kind of payload.
 var encrypted = []string{
 	"Updates", "Queries", "FanOutFanIn", "Child", "EternalWithEventsInFlight", "SideEffectOnce", "CustomStatus",
 	"InlineChain", "RestartFromAnEvent", "TalkBackAndForth", "EverythingTogether",
@@ -80,7 +80,8 @@ func runScenarios(t *testing.T, c *client.Client, prefix string, of func(*scenar
 	}
 }
 
-// calm waits a few seconds for the effects of the end of an instance.
+// calm waits a few seconds for the effects of the end of an instance, and then runs the additional check of the
+// scenario.
 func calm(t *testing.T, c *client.Client, s scenarios.Scenario, status client.Status) {
 	t.Helper()
 	var err error

@@ -27,7 +27,7 @@ func TestTimersThatNeedASchedule(t *testing.T) {
 	before, seen := schedules(t), map[string]bool{}
 	over := make(chan struct{})
 	var looking sync.WaitGroup
-	looking.Go(func() { // a schedule exists for seconds and is deleted after it fires
+	looking.Go(func() { // a schedule exists for seconds, because it is deleted after it fires
 		look := time.NewTicker(200 * time.Millisecond)
 		defer look.Stop()
 		for {

@@ -18,8 +18,9 @@ import (
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
-// stride is the distance between the calls at which a scenario with hundreds of calls crashes. A prime covers all calls
-// of a repeated pattern. Short scenarios crash at each call, or at every 17th call in a short run.
+// stride is the distance between the calls at which a scenario with hundreds of calls crashes. The distance is a prime,
+// so that the crashes cover all calls of a repeated pattern. Short scenarios crash at each call, or at every 17th call
+// in a short run.
 const (
 	stride         = 41
 	strideShortRun = 17
@@ -115,7 +116,7 @@ func mends(t *testing.T, f fault, n int64, after bool) bool {
 		h.tell("i", 1)
 		h.serve(time.Hour)
 		bothSides(t, h.blocked("i"), `ActivityScheduled "Echo"`,
-			`nothing more: it waits for ActivityScheduled "Inc" #3`)
+			`nothing and waits for ActivityScheduled "Inc" #3`)
 		h.deploy(code(before), "as before")
 		h.serve(4 * time.Hour)
 		h.completed("i", `"done"`)
@@ -133,7 +134,7 @@ const longest, toRest = 7 * 24 * time.Hour, 6 * time.Hour
 // stale is the number of recent writes that an eventually consistent read may miss.
 const stale = 3
 
-// onHub runs a scenario until the hub is idle, and checks the result.
+// onHub runs a scenario until the hub is idle, and checks the result of the scenario.
 func onHub(ctx context.Context, h *simhub.Hub, s scenarios.Scenario) error {
 	// The client polls rarely, because a poll costs as much as a turn in real time.
 	c := client.New(h.Provider, client.WithQuerier(h),

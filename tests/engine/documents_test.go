@@ -80,7 +80,7 @@ type meter struct {
 	longest     time.Duration
 	most        uint64
 	invocations int
-	start       int // the size of the largest first segment of an execution
+	start       int // the largest size of a first segment of an execution
 }
 
 // heap returns the live heap at the last garbage collection.
@@ -99,7 +99,7 @@ func (m *meter) intercept(ctx context.Context, c simaws.Call, next func() error)
 	}
 	time.Sleep(10 * time.Millisecond)
 	if c.Operation == "Query" {
-		time.Sleep(20 * time.Millisecond) // a page of a megabyte
+		time.Sleep(20 * time.Millisecond) // the latency of a page of 1 MB
 	}
 	now := heap()
 	m.mu.Lock()

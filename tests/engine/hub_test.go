@@ -48,7 +48,7 @@ func withFault(t *testing.T, r *perdure.Registry, intercept simaws.Interceptor, 
 	})
 }
 
-// leave closes cached executions and waits for blocking code, because all goroutines of the bubble must end.
+// leave closes cached executions and waits for blocked code, because all goroutines of the bubble must end.
 func (h *hub) leave() {
 	for _, o := range h.gone {
 		o.Close()

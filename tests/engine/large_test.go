@@ -27,23 +27,23 @@ import (
 // invocationTime is the timeout of the orchestrator function (R19).
 const invocationTime = 30 * time.Second
 
-// process is the process of an invocation. A dead process cannot call AWS.
+// process is the process of an invocation. A crashed process cannot call AWS.
 type process struct{ dead atomic.Bool }
 
 type processKey struct{}
 
 // busy is an interceptor for a loaded cloud: calls have latency, a tenth of the sends are throttled, and some responses
-// are lost. It counts how often SQS accepts each output.
+// are lost. It counts the times that SQS accepts each output.
 type busy struct {
 	mu  sync.Mutex
 	rng *rand.Rand
 	of  map[string]int // by queue and event
-	// sends whose response was lost, so that the sender cannot know that they succeeded
+	// sends with a lost response, which the sender may repeat
 	lost map[string]int
 	all  int
 	// throttle is the share of throttled sends.
 	throttle float64
-	dies     []int // the numbers of the sends at which the process dies
+	dies     []int // the numbers of the sends at which the process crashes
 	sent     int
 }
 
@@ -110,8 +110,8 @@ func (b *busy) count(in *sqs.SendMessageBatchInput, lost bool) {
 	}
 }
 
-// needless returns how many outputs were repeated without a lost response, and the largest number of such repeats for
-// one output.
+// needless returns the number of outputs that were repeated without a lost response, and the largest number of such
+// repeats for one output.
 func (b *busy) needless() (outputs, most int) {
 	for output, n := range b.of {
 		if again := n - 1 - b.lost[output]; again > 0 {
@@ -201,7 +201,7 @@ func aHundredThousandAreSentOnce(t *testing.T, opts func(n int) []perdure.Activi
 			return n, perdure.WhenAll(ctx, fs...)
 		})
 	})
-	const betweenCursors = 4 * 640 // three windows and the current one
+	const betweenCursors = 4 * 640 // three windows of sends and the current one
 	b := newBusy(1, 1500, 4321)
 	withFault(t, r, b.intercept, func(_ context.Context, h *hub) {
 		h.start("wide", "wide", n)

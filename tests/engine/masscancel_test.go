@@ -95,7 +95,7 @@ func TestCancel_tenThousandRunningActivities_throughputRecovers(t *testing.T) {
 	})
 }
 
-// ends returns how many activities of the instance stopped because of the cancel, and how many never started.
+// ends returns the number of activities that stopped because of the cancel, and the number that never started.
 func ends(t *testing.T, c *client.Client) (stopped, never int) {
 	t.Helper()
 	found, err := client.Collect(c.Cancellations(t.Context(), "mass", ""))

@@ -194,13 +194,13 @@ func changes() []change {
 			"one more at the end of a turn",
 			[]step{inc(), wait},
 			[]step{inc("Echo"), wait},
-			"nothing more before TurnStarted", `ActivityScheduled "Echo"`,
+			"no further decision before TurnStarted", `ActivityScheduled "Echo"`,
 		},
 		{
 			"one more at the end of history",
 			[]step{wait},
 			[]step{event("go", "Inc")},
-			"nothing more: it ends here",
+			"no further event",
 			`ActivityScheduled "Inc"`,
 		},
 		{"one less", []step{call("Inc"), timer, wait}, []step{call("Inc"), wait}, "TimerCreated", waits},
@@ -209,7 +209,7 @@ func changes() []change {
 			[]step{inc("Echo"), wait},
 			[]step{inc(), wait},
 			`ActivityScheduled "Echo"`,
-			`nothing more: it waits for ActivityScheduled "Inc" #3`,
+			`nothing and waits for ActivityScheduled "Inc" #3`,
 		},
 		{"event name", []step{wait}, []step{event("gone")}, waits, `ExternalEventSubscribed "gone"`},
 		{
@@ -293,7 +293,7 @@ func changes() []change {
 
 // Deployed code can differ from the history of a running instance in each of these ways. The instance is listed as
 // blocked, with the event in the history and the command of the code. It continues when the old code is deployed again,
-// and keeps the event that arrived meanwhile.
+// and receives the event that arrived meanwhile.
 func TestNondeterminism_codeChanged_blocksInstanceUntilCodeIsBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range changes() {
@@ -328,7 +328,7 @@ func bothSides(t *testing.T, d *history.Failure, expected, got string) {
 		d.Got != got && (!open || !strings.HasPrefix(d.Got, head)) {
 		t.Errorf("%s: history has %q, the code %q\nwant %q and %q", d.Type, d.Expected, d.Got, expected, got)
 	}
-	if message := fmt.Sprintf("history has %s, the code asked for %s", d.Expected, d.Got); !strings.Contains(d.Message,
+	if message := fmt.Sprintf("history has %s, the code requested %s", d.Expected, d.Got); !strings.Contains(d.Message,
 		message) || d.EventID < 2 {
 		t.Errorf("event #%d, message %q, want %q in it", d.EventID, d.Message, message)
 	}

@@ -47,7 +47,7 @@ type heavyTable struct {
 	read      int64 // bytes
 	base      uint64
 	most      uint64        // maximum of the heap, minus base
-	page      time.Duration // latency of a page of 1 MB; of its keys alone, a tenth
+	page      time.Duration // latency of a page of 1 MB; a page of keys has a tenth of it
 }
 
 // Query implements the table client of the provider.
@@ -279,7 +279,7 @@ func TestPurge_manyLargeInstancesAtOnce_fitsIntoSmallFunction(t *testing.T) {
 
 // A function with 256 MB has a seventh of a processor and needs about 100 ms for a page of 1 MB. A gigabyte takes
 // minutes, and a call of the API at most 29 seconds. Repeated calls that are interrupted still finish the deletion.
-// They cancel the child that started at the other end of the history, and no settled child.
+// They cancel the child that started at the other end of the history, and do not cancel settled children.
 func TestPurge_runningInstanceWithGigabyte_finishesInSeveralCalls(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

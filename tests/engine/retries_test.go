@@ -28,8 +28,8 @@ import (
 var retriedFor = flag.Duration("retried", 24*time.Hour,
 	"of TestRetryPolicy_unlimitedRetriesForADay_runsEachOnTimeWithoutGrowth: for how long, in virtual time")
 
-// An activity with an unlimited retry policy always fails. Each attempt runs once and on time, and neither the history
-// nor the heap grows.
+// An activity with an unlimited retry policy always fails. Each attempt runs once and on time. The history and the heap
+// do not grow.
 func TestRetryPolicy_unlimitedRetriesForADay_runsEachOnTimeWithoutGrowth(t *testing.T) {
 	shortrun.Skip(t)
 	const every, sample = 5 * time.Second, 62 * time.Second

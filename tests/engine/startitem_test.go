@@ -129,7 +129,7 @@ func (d *dying) intercept(ctx context.Context, _ simaws.Call, next func() error)
 }
 
 // The program crashes before or after each of its AWS calls. Either the order is saved and its orchestration runs, or
-// neither.
+// neither happens.
 func TestPrepareStart_processCrashesAtAnyCall_startsOrderAndInstanceOrNeither(t *testing.T) {
 	t.Parallel()
 	both, neither := 0, 0

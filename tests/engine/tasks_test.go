@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
-// An interceptor receives the tasks that turns start and end. In each scenario these tasks equal those in the history,
-// each reported once, with cached executions and with a full replay in each turn.
+// An interceptor receives the tasks that turns start and end. In each scenario these tasks equal the tasks in the
+// history, and each is reported once. The scenarios run with cached executions and with a full replay in each turn.
 func TestTasks_scenariosWithInterceptor_matchHistory(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios.All(tick) {

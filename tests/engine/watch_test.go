@@ -28,7 +28,7 @@ import (
 // The state of a hub after a busy hour without sweeps.
 const (
 	startedInTheHour = 1_000_000
-	lostWakes        = 2_000 // and the same number of instances blocked by an earlier build
+	lostWakes        = 2_000 // an earlier build has blocked the same number of instances
 	unfinished       = 300   // unfinished deletions
 	moved            = 500   // messages in the dead-letter queue
 )
@@ -44,7 +44,7 @@ func latencies(c simaws.Call) time.Duration {
 	case *dynamodb.QueryInput:
 		items := int32(3_300)
 		if aws.ToString(in.IndexName) == "byDue" {
-			items = 0 // nothing is due
+			items = 0 // no instance is due
 		}
 		if in.Limit != nil {
 			items = min(items, *in.Limit)
@@ -63,7 +63,7 @@ type busyHour struct {
 
 	t    *testing.T
 	slow atomic.Bool
-	ids  []string // instances that may be stuck
+	ids  []string // IDs of instances that may be stuck
 	// unerased makes deletions stop before they erase the history.
 	unerased atomic.Bool
 }

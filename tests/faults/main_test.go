@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// withHub deploys the template, runs f and deletes the deployment. AWS would accept the parameters too. The sweeper
+// withHub deploys the template, runs f and deletes the deployment. The parameters are also valid on AWS. The sweeper
 // runs every minute, the shortest rate of EventBridge. A crash is noticed when the visibility timeout of the message
 // ends.
 func withHub(f func() int) (code int, err error) {

@@ -170,8 +170,8 @@ func visible(url string) func(*testing.T) float64 {
 	return attribute(url, types.QueueAttributeNameApproximateNumberOfMessages)
 }
 
-// age returns for how many seconds a queue has had messages without a break, visible or received. If the queue has only
-// one message, the result is the age of this message.
+// age returns the time in seconds for which a queue has continuously had visible or received messages. If the queue has
+// only one message, the result is the age of this message.
 func age(url string) func(*testing.T) float64 {
 	received := attribute(url, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
 	var since time.Time

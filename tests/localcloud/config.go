@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// Config is for clients of an emulator. They share their connections.
+// Config returns a configuration for clients of the emulator at an endpoint. The clients share their connections.
 func Config(endpoint string) aws.Config {
 	return aws.Config{
 		Region: "us-east-1", BaseEndpoint: &endpoint,
@@ -19,9 +19,9 @@ func Config(endpoint string) aws.Config {
 	}
 }
 
-// ownBody sends a copy of each request's body. Without it an answer is now and then cut off ("use of closed network
-// connection"; aws-sdk-go-v2 issue 2737 reports the same). The SDK repeats the call then, but what a lost
-// ReceiveMessage has locked stays away until its visibility ends.
+// ownBody sends a copy of the body of each request. Without the copy, the connection is sometimes closed before the
+// response ("use of closed network connection", see aws-sdk-go-v2 issue 2737). The SDK then retries the call. But
+// messages of a lost ReceiveMessage response remain invisible until their visibility timeout ends.
 type ownBody struct{ http.RoundTripper }
 
 func (o ownBody) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest"
 )
 
-// Emulator makes hubs on the emulator that EndpointVariable names, for the provider's tests: see Main.
+// Emulator creates hubs on the emulator at the address in EndpointVariable, for tests of the provider. See Main.
 type Emulator struct {
 	Tables *dynamodb.Client
 	Queues *sqs.Client
@@ -33,8 +33,8 @@ func NewEmulator() *Emulator {
 	return &Emulator{Tables: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg), Bucket: dynamo.NewBucket(cfg)}
 }
 
-// Harness runs all of the conformance suite but what needs virtual time, stale reads or strict locks, which no emulator
-// has.
+// Harness returns a harness that runs the conformance suite. It skips tests that need virtual time, stale reads or
+// strict locks, because no emulator has them.
 func (e *Emulator) Harness() providertest.Harness {
 	return providertest.Harness{
 		Capabilities: []providertest.Capability{
@@ -69,16 +69,16 @@ func (e *Emulator) Harness() providertest.Harness {
 	}
 }
 
-// Hub makes a table and queues that no other test has, also of an earlier run.
+// Hub creates a hub with its own table and queues, whose names no test or earlier run has used.
 func (e *Emulator) Hub(t *testing.T, c providertest.Config) providertest.Hub {
 	t.Helper()
 	name := fmt.Sprintf("conformance-%x-%d", time.Now().UnixNano(), e.hubs.Add(1))
 	CreateTable(t, e.Tables, name)
-	if err := e.Bucket.PutObject(t.Context(), name, "", nil); err != nil { // the PUT of no key makes a bucket
+	if err := e.Bucket.PutObject(t.Context(), name, "", nil); err != nil { // a PUT without a key creates a bucket
 		t.Fatal(err)
 	}
 	return dynamotest.Cloud{
-		Options: []dynamo.Option{dynamoknobs.WithRollup(1)}, // of long histories there are none in the suite
+		Options: []dynamo.Option{dynamoknobs.WithRollup(1)}, // the suite has no long histories
 		Table:   e.Tables, Queues: e.Queues, Bucket: e.Bucket, BucketName: name,
 		CreateQueue: func(queue string, visibility time.Duration) string {
 			return e.createQueue(t, name+"-"+queue, visibility)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Python ignores exceptions of a signal handler during a finalizer or the implicit close of a file. A stop at this
-// moment would be lost, and the cloud and its child processes would be killed later.
+// Python ignores exceptions of a signal handler during a finalizer or the implicit close of a file. A stop signal at
+// this moment would be lost, and the cloud and its child processes would be killed later.
 func TestInterrupt_signalDuringFinalizer_stopsAndCleansUp(t *testing.T) {
 	t.Parallel()
 	for where, class := range map[string]string{

@@ -1,5 +1,5 @@
-// Package localcloud starts and stops a local AWS for tests: localstack/local.py of this repository, with ministack in
-// it.
+// Package localcloud starts and stops a local AWS for tests. It runs localstack/local.py of this repository, which runs
+// ministack.
 package localcloud
 
 import (
@@ -15,20 +15,21 @@ import (
 	"time"
 )
 
-// Cloud is a local AWS that answers. It dies with this process, however that ends.
+// Cloud is a running local AWS. It ends with this process, even if this process is killed.
 type Cloud struct {
-	// Env is what a program needs to find it: AWS_ENDPOINT_URL, credentials, and for "up" PERDURE_HUB and PERDURE_API.
+	// Env has the environment variables for clients: AWS_ENDPOINT_URL and credentials. After "up", it also has
+	// PERDURE_HUB and PERDURE_API.
 	Env map[string]string `json:"env"`
-	// PID is that of the emulator, which is the parent of the functions' processes.
+	// PID is the process ID of the emulator, which is the parent of the processes of the functions.
 	PID int `json:"pid"`
-	// LogDir has the emulator's log, ministack.log, and for each function what it writes, <function>.log.
+	// LogDir is the folder of the logs: ministack.log of the emulator, and <function>.log of each function.
 	LogDir string `json:"logDir"`
 
 	cmd    *exec.Cmd
 	stdin  io.Closer
 	stderr bytes.Buffer // read only after ended
 	ended  chan struct{}
-	err    error // of the process, once it has ended
+	err    error // of the process; set when it has ended
 	dir    string
 }
 
@@ -41,9 +42,9 @@ const (
 // an empty cache on a busy machine, which took 5 minutes.
 const SetUpLimit = 15 * time.Minute
 
-// Start runs local.py, from the root of the repository, with a subcommand and its arguments ("cloud", or "up" and its
-// options), and returns when the cloud is up. ctx bounds the start alone. The error of a cloud that does not start ends
-// with what it wrote to standard error. The caller calls Stop.
+// Start runs local.py in the root of the repository, and returns when the cloud is ready. The command is "cloud", or
+// "up" with options in args. The context ctx limits only the start. If the cloud does not start, the error contains its
+// standard error. The caller must call Stop.
 func Start(ctx context.Context, command string, args ...string) (*Cloud, error) {
 	root, err := repository()
 	if err != nil {
@@ -65,9 +66,9 @@ func Start(ctx context.Context, command string, args ...string) (*Cloud, error) 
 }
 
 func (c *Cloud) launch(root string, args []string) error {
-	// Not bound to a context: it ends when its standard input does, and cleans up.
+	// The process has no context, because it cleans up and ends with its standard input.
 	args = append([]string{filepath.Join("localstack", "local.py")}, args...)
-	c.cmd = exec.Command("python3", args...) //nolint:noctx,gosec // see above; our own script
+	c.cmd = exec.Command("python3", args...) //nolint:noctx,gosec // see above; a script of this repository
 	c.cmd.Dir, c.cmd.Stderr = root, &c.stderr
 	stdin, err := c.cmd.StdinPipe()
 	if err != nil {
@@ -84,12 +85,12 @@ func (c *Cloud) launch(root string, args []string) error {
 	return nil
 }
 
-// await returns when the file is there, which is written whole.
+// await returns when the file exists. The script writes it atomically.
 func (c *Cloud) await(ctx context.Context, file string) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
-		b, err := os.ReadFile(file) //nolint:gosec // in our own folder
+		b, err := os.ReadFile(file) //nolint:gosec // in the folder of this cloud
 		if err == nil {
 			return c.decode(b)
 		}
@@ -110,18 +111,18 @@ func (c *Cloud) decode(b []byte) error {
 	return nil
 }
 
-// Ended is closed when the cloud has ended, by Stop or by itself.
+// Ended returns a channel that is closed when the cloud has ended, by Stop or by itself.
 func (c *Cloud) Ended() <-chan struct{} { return c.ended }
 
-// Stop ends the cloud and everything on it, and waits until it is gone. Calling it again does nothing.
+// Stop stops the cloud and its functions, and waits until they have ended. Further calls have no effect.
 func (c *Cloud) Stop() error {
-	_ = c.stdin.Close() // closed already: it is ending
+	_ = c.stdin.Close() // an error means that it is already closed
 	deadline := time.NewTimer(stopLimit)
 	defer deadline.Stop()
 	select {
 	case <-c.ended:
 	case <-deadline.C:
-		_ = c.cmd.Process.Kill() // gone already: it has ended
+		_ = c.cmd.Process.Kill() // an error means that it has already ended
 		<-c.ended
 	}
 	if c.err != nil {
@@ -133,7 +134,7 @@ func (c *Cloud) Stop() error {
 	return nil
 }
 
-// repository is the folder above the working directory that has localstack in it.
+// repository returns the closest parent of the working directory that has the folder localstack.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

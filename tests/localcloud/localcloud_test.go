@@ -29,7 +29,7 @@ func TestCloud_respondsUntilStopped(t *testing.T) {
 	}
 }
 
-// If the emulator dies, the script ends with an error.
+// If the emulator is killed, the script ends with an error.
 func TestCloud_emulatorIsKilled_endsWithError(t *testing.T) {
 	t.Parallel()
 	c, err := localcloud.Start(t.Context(), "cloud")
@@ -47,7 +47,7 @@ func TestCloud_emulatorIsKilled_endsWithError(t *testing.T) {
 	case <-c.Ended():
 	case <-t.Context().Done():
 	}
-	if err = c.Stop(); err == nil || !strings.Contains(err.Error(), "has ended by itself, with -9") ||
+	if err = c.Stop(); err == nil || !strings.Contains(err.Error(), "ended unexpectedly with exit code -9") ||
 		!strings.Contains(err.Error(), "exit status 1") {
 		t.Errorf("the script ended with %v", err)
 	}

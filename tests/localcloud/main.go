@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// EndpointVariable names the variable with the URL of an emulator that runs already. Without it, Main starts one.
+// EndpointVariable is the name of the environment variable with the URL of a running emulator. Without the variable,
+// Main starts one.
 const EndpointVariable = "PERDURE_TEST_ENDPOINT"
 
 const startLimit = 3 * time.Minute // the first start installs the emulator
 
-// Main is what a TestMain does with its tests: it runs them with EndpointVariable set, to the emulator it names or to
-// one that is started and stopped here, and returns the exit code.
+// Main runs tests for a TestMain, with EndpointVariable set to the URL of an emulator. If the variable is not set, Main
+// starts an emulator and stops it after the tests. Main returns the exit code.
 func Main(tests func() int) (code int) {
 	return While(EndpointVariable, startLimit,
 		func(ctx context.Context) (endpoint string, stop func() error, err error) {
@@ -25,8 +26,8 @@ func Main(tests func() int) (code int) {
 		}, tests)
 }
 
-// While runs tests with the variable set to an endpoint: the one it has already, or else of a server that is started,
-// within the limit, and stopped afterwards. It returns the exit code.
+// While runs tests with a variable set to an endpoint. If the variable is not set, While starts a server within the
+// limit and stops it after the tests. While returns the exit code.
 func While(
 	variable string, limit time.Duration,
 	start func(ctx context.Context) (endpoint string, stop func() error, err error), tests func() int,

@@ -214,7 +214,7 @@ func TestProxy_bodyOverTheLimit_isTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	// The body is not sent. The proxy responds based on the length, and a client that is still sending would see a
+	// The test does not send the body, because the proxy rejects the length. A client that still sends would observe a
 	// closed connection.
 	_, err = fmt.Fprintf(c, "POST /v1/jobs HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"+
 		"Content-Length: %d\r\n\r\n", address, 1<<20+1)

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// CreateTable makes the stack's table, without the stack, under another name.
+// CreateTable creates a table with the definition of the stack and its own name, without a stack.
 func CreateTable(tb testing.TB, client *dynamodb.Client, name string) {
 	tb.Helper()
 	if _, err := client.CreateTable(tb.Context(), TableInput(name)); err != nil {
@@ -16,7 +16,7 @@ func CreateTable(tb testing.TB, client *dynamodb.Client, name string) {
 	}
 }
 
-// TableInput describes that table.
+// TableInput returns the input of CreateTable for a table with the definition of the stack.
 func TableInput(name string) *dynamodb.CreateTableInput {
 	key := func(name string, k types.KeyType) types.KeySchemaElement {
 		return types.KeySchemaElement{AttributeName: &name, KeyType: k}

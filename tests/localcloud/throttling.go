@@ -10,17 +10,16 @@ import (
 	"testing"
 )
 
-// ThrottlingTable stands before a local cloud's DynamoDB, and answers each request as a throttled table does while it
-// is told to.
+// ThrottlingTable is a proxy for DynamoDB of a local cloud. It can reject requests with the error of a throttled table.
 type ThrottlingTable struct {
-	// URL is its endpoint, on the loopback.
+	// URL is the endpoint on the loopback interface.
 	URL string
-	// Refuses has it refuse requests; Refused counts those that it has.
+	// Refuses makes the proxy reject all requests. Refused is the number of rejected requests.
 	Refuses atomic.Bool
 	Refused atomic.Int64
 }
 
-// NewThrottlingTable serves until the test ends.
+// NewThrottlingTable starts a proxy, which runs until the test ends.
 func NewThrottlingTable(t *testing.T, c *Cloud) *ThrottlingTable {
 	t.Helper()
 	endpoint, err := url.Parse(c.Env["AWS_ENDPOINT_URL"])

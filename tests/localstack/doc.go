@@ -1,6 +1,6 @@
-// Package localstack runs the provider's conformance suite on LocalStack: its SQS, and its DynamoDB, which is DynamoDB
-// Local.
+// Package localstack runs the conformance suite of the provider on SQS and DynamoDB of LocalStack. DynamoDB of
+// LocalStack is DynamoDB Local.
 //
-// The emulator is the LocalStack that PERDURE_TEST_ENDPOINT names, or else one that is started for the run, without
-// Docker. `make test-localstack` also deploys the hub there: see tests/e2e.
+// The tests use the LocalStack at the address in PERDURE_TEST_ENDPOINT. Without the variable, the run starts one
+// without Docker. `make test-localstack` also deploys a hub on LocalStack (tests/e2e).
 package localstack

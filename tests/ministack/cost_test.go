@@ -32,8 +32,8 @@ func TestCost_ofEachShape_isTheSameOnMinistackAndInMemory(t *testing.T) {
 	t.Parallel()
 	for _, s := range cost.Shapes() {
 		switch {
-		// batches vary, nothing can last a day on ministack, and instances that run until they are cancelled need their
-		// own driver
+		// batches vary, a timer of a day takes too long on ministack, and a shape that waits for a cancel needs its
+		// driver
 		case s.AtOnce > 0, s.Of == "timers", s.Drive != nil:
 			continue
 		case s.Count > 100 && strings.HasPrefix(s.Name, "fan-out"):

@@ -1,4 +1,5 @@
-// Package ministack runs the provider's conformance suite on an emulator of AWS: real clients of the SDK, real time.
+// Package ministack runs the conformance suite of the provider on the emulator ministack, with clients of the SDK and
+// in real time.
 //
-// The emulator is the ministack that PERDURE_TEST_ENDPOINT names, or else one that is started for the run.
+// The tests use the ministack at the address in PERDURE_TEST_ENDPOINT. Without the variable, the run starts one.
 package ministack

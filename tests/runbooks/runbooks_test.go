@@ -104,7 +104,7 @@ func wantAll(t *testing.T, d *deployment, instances ...string) {
 // The region is lost. A second cloud has a copy of the table and empty queues.
 func TestALostRegion(t *testing.T) {
 	other := <-elsewhere
-	elsewhere <- other // withHub stops it
+	elsewhere <- other // withHub stops this deployment
 	if other == nil {
 		t.Fatal("it is not deployed")
 	}
@@ -126,8 +126,8 @@ func TestARestore(t *testing.T) {
 		"NEW_TABLE": restored, "RESTORE_TO": time.Now().UTC().Format(time.RFC3339), "LOOKBACK": "17d",
 	})
 
-	// This instance is lost by the restore. It sends no message that is repeated after the restore, because SQS drops
-	// repeats for five minutes and the tool of this test does not wait that long.
+	// This instance is lost by the restore. It sends no message that is repeated after the restore. SQS drops repeats
+	// for five minutes, and the tool of this test does not wait that long.
 	late := hub.start(t, "greeting", "world", "late")
 	until(t, "it has sent its work", func() bool { return hub.status(t, late) == client.StatusRunning })
 

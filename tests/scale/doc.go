@@ -1,4 +1,4 @@
-// Package scale says how long steps of orchestrations take: shapes of them run on AWS in memory, in virtual time, where
-// each call takes what chance says by the list of latencies (package latency), with so many instances in flight. `make
-// latency` prints it; docs/operate/scale.md has it.
+// Package scale measures the duration of steps of orchestrations. The orchestrations run on AWS in memory, in virtual
+// time, with several numbers of instances in flight. The latency of each call is random, with the distributions of
+// package latency. `make latency` prints the results, which are in docs/operate/scale.md.
 package scale

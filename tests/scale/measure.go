@@ -21,13 +21,13 @@ type Shape struct {
 	Name          string
 	Orchestration string
 	Input         int
-	// Of is what is timed.
+	// Of is the measured time: step, total or cancel.
 	Of string
-	// Drive is what a client does once the instance is started; nil is nothing.
+	// Drive makes the calls of a client after the start. It is nil if there are none.
 	Drive func(ctx context.Context, c *client.Client, id string, watch *Watch) error
 }
 
-// Measured is how long what a shape is timed by took.
+// Measured has the measured times of a shape.
 type Measured struct {
 	Shape    Shape
 	InFlight int
@@ -37,19 +37,20 @@ type Measured struct {
 }
 
 const (
-	// concurrency is how many invocations of each function run at once at most: the orchestrator and one worker share
-	// an account's first quota of 1,000.
+	// concurrency is the maximum number of concurrent invocations of each function. The orchestrator and one worker
+	// share the default quota of an account, which is 1,000.
 	concurrency = 500
-	// Instances come in rounds, each apart after the one before, which is longer than a process uses the builds that it
-	// has read: as many as have enough activities together, and enough instances where one is alone.
+	// Instances start in rounds. The interval between rounds exceeds the time for which a process caches the builds.
+	// The rounds together have at least enoughActivities activities, and at least enoughAlone instances if one instance
+	// is in flight.
 	enoughActivities = 10_000
 	enoughAlone      = 100
 	apart            = 62 * time.Second
-	// settled is how much virtual time everything is given to be over, behind the last start.
+	// settled is the virtual time after the last start, in which all instances end.
 	settled = 10 * time.Minute
 )
 
-// Measure times a shape with so many instances in flight, in the bubble that it is called in.
+// Measure measures a shape with a number of instances in flight. It must be called in a synctest bubble.
 func Measure(ctx context.Context, s *Shape, inFlight int) (*Measured, error) {
 	watch := &Watch{begun: map[string]time.Time{}}
 	h, err := simhub.New(simhub.Options{
@@ -74,7 +75,7 @@ func Measure(ctx context.Context, s *Shape, inFlight int) (*Measured, error) {
 	}, nil
 }
 
-// run starts the instances, those of a round over a second, and returns when all are over.
+// run starts the instances of each round within a second, and returns when all instances have ended.
 func run(ctx context.Context, h *simhub.Hub, s *Shape, inFlight int, watch *Watch) error {
 	c := client.New(h.Provider)
 	rounds := max(1, enoughActivities/(inFlight*s.Input))
@@ -110,24 +111,24 @@ func run(ctx context.Context, h *simhub.Hub, s *Shape, inFlight int, watch *Watc
 	return nil
 }
 
-// lead is how long before a round the builds are read.
+// lead is the time between the read of the builds and the round.
 const lead = time.Second
 
-// startsAt is when instance number i starts: those of a round are spread over a second.
+// startsAt returns the start time of instance i. The starts of a round are spread over a second.
 func startsAt(i, inFlight int) time.Duration {
 	round, place := i/inFlight, i%inFlight
 	return lead + apart*time.Duration(round) + time.Second*time.Duration(place)/time.Duration(inFlight)
 }
 
-// begin starts one instance before a round, that nothing is timed of: what a process reads once a minute, the builds,
-// is behind it then. In a bubble, starts side by side would wait for the lock of that read, and time does not pass
-// while one waits for a lock.
+// begin starts one instance before a round, so that the process has read the builds. This instance is not measured. In
+// a bubble, concurrent starts would wait for the lock of that read, and virtual time does not pass during a wait for a
+// lock.
 func begin(ctx context.Context, c *client.Client, round int) error {
 	_, err := c.Start(ctx, "Chain", 1, client.WithInstanceID(fmt.Sprintf("ahead-%d", round)))
 	return err
 }
 
-// intercept lets calls take their time, and batches theirs on the way to a function.
+// intercept returns an interceptor that adds the latencies of calls, and of batches between a queue and a function.
 func intercept(l *latency.List, take latency.Source) simaws.Interceptor {
 	calls, hops := l.Intercept(take), l.Hops(take)
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -138,8 +139,7 @@ func intercept(l *latency.List, take latency.Source) simaws.Interceptor {
 	}
 }
 
-// work is what a mapping does: an invocation takes its own time before the rest, which none of its calls is behind
-// then.
+// work runs a call of a mapping. An invocation first takes its own time, so all of its calls happen afterwards.
 func work(c simaws.Call, next func() error) error {
 	if c.Operation != "Invoke" {
 		return next()
@@ -148,22 +148,22 @@ func work(c simaws.Call, next func() error) error {
 	return next()
 }
 
-// Watch takes times. The code of the shapes tells it what happens, in the process that it happens in: it runs once,
-// since nothing here is cold.
+// Watch measures times. The code of the shapes calls it. No instance is replayed here, so the code of each step runs
+// once.
 type Watch struct {
 	mu    sync.Mutex
 	begun map[string]time.Time
 	took  []time.Duration
 }
 
-// begin says that what has this name begins now.
+// begin records the begin of the interval with this name.
 func (w *Watch) begin(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun[name] = time.Now()
 }
 
-// end says that it is over, and takes how long it has been, where it had begun.
+// end records the duration of the interval with this name, if it has begun.
 func (w *Watch) end(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,11 +172,11 @@ func (w *Watch) end(name string) {
 	}
 }
 
-// step ends what has this name, and begins it anew.
+// step ends the interval with this name, and begins the next one.
 func (w *Watch) step(name string) {
 	w.end(name)
 	w.begin(name)
 }
 
-// activityOf is the instance whose activity runs.
+// activityOf returns the instance ID of the running activity.
 func activityOf(ctx context.Context) string { return perdure.ActivityInfoFrom(ctx).InstanceID }

@@ -14,20 +14,21 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Recovery is how long blocked instances take, in virtual time with AWS's latencies.
+// Recovery has the durations of the recovery of blocked instances, in virtual time with the latencies of AWS.
 type Recovery struct {
 	Instances int
-	// Blocks is from the event that blocks all of them until the last is Blocked.
+	// Blocks is the time from the first event until the last instance is Blocked.
 	Blocks time.Duration
-	// Woken is from the look of the watch after the fix is deployed until all are woken, and Recovered until the last
-	// is over.
+	// Woken is the time from the deployment of the fix until all instances are woken, and Recovered the time until the
+	// last one has ended.
 	Woken, Recovered time.Duration
 }
 
-// sendsAtOnce are the clients that raise events side by side.
+// sendsAtOnce is the number of clients that send concurrently.
 const sendsAtOnce = 100
 
-// MeasureRecovery has a deployment block instances, and another one recover them, in the bubble that it is called in.
+// MeasureRecovery blocks instances by a faulty deployment, and unblocks them by another one. It must be called in a
+// synctest bubble.
 func MeasureRecovery(ctx context.Context, instances int) (r Recovery, err error) {
 	h, err := simhub.New(simhub.Options{
 		Registry: waits(true), BuildID: "good", Concurrency: concurrency, Logger: slog.New(slog.DiscardHandler),
@@ -45,7 +46,7 @@ func MeasureRecovery(ctx context.Context, instances int) (r Recovery, err error)
 	}
 	raise := func(id string) error { return c.RaiseEvent(ctx, id, "go", 1) }
 
-	if err := start("ahead"); err != nil { // the builds are read once, before all others
+	if err := start("ahead"); err != nil { // reads the builds before the other starts
 		return r, fmt.Errorf("scale: %w", err)
 	}
 	if err := each(start); err != nil {
@@ -78,7 +79,7 @@ func MeasureRecovery(ctx context.Context, instances int) (r Recovery, err error)
 	return r, err
 }
 
-// waits are two builds of an orchestration that waits for an event. The wrong one asks for something else first.
+// waits returns a build of an orchestration that waits for an event. The wrong build sleeps first.
 func waits(right bool) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -90,7 +91,7 @@ func waits(right bool) *perdure.Registry {
 	return r
 }
 
-// forEach does something with the id of each instance, some side by side.
+// forEach calls do with each instance ID, in sendsAtOnce goroutines.
 func forEach(instances int, do func(id string) error) error {
 	errs := make([]error, sendsAtOnce)
 	var clients sync.WaitGroup
@@ -110,7 +111,7 @@ func forEach(instances int, do func(id string) error) error {
 	return nil
 }
 
-// last returns how many instances have a status, and when the last of them changed.
+// last returns the number of instances with a status, and the time from since until the last of them changed.
 func last(ctx context.Context, c *client.Client, status client.RuntimeStatus, since time.Time) (
 	n int, took time.Duration, err error,
 ) {

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Shapes are what docs/operate/scale.md has, in its order. The number in flight is of instances, each of which has as
-// many activities as its name says. The page defines the times: step, total and cancel.
+// Shapes returns the shapes in the order of docs/operate/scale.md. The page defines the times step, total and cancel.
+// The input of a shape is the number of activities in each instance.
 func Shapes() []Shape {
 	return []Shape{
 		{Name: "chain of 10, worker", Orchestration: "Chain", Input: 10, Of: "step"},
@@ -21,7 +21,7 @@ func Shapes() []Shape {
 	}
 }
 
-// The activities of the shapes: their code is another one in each run, so that they are called by what names them.
+// The activities of the shapes. Orchestrations call them by reference, because each run registers other functions.
 var (
 	step   = perdure.DefineActivity[int, int]("step")
 	brief  = perdure.DefineActivity[int, int]("brief", perdure.Inline())
@@ -29,7 +29,7 @@ var (
 	linger = perdure.DefineActivity[int, int]("linger")
 )
 
-// registry is the code of the shapes. Its activities take no time.
+// registry returns the code of the shapes. The activities take no time.
 func registry(w *Watch) *perdure.Registry {
 	r := perdure.NewRegistry()
 	step.Register(r, func(ctx context.Context, n int) (int, error) {
@@ -78,8 +78,8 @@ func registry(w *Watch) *perdure.Registry {
 	return r
 }
 
-// The activities of a crowd are given so long to run, and up to a second more, so that no phase of the looks at cancels
-// is favoured.
+// settles is the minimum time for the activities of a crowd to start. A random part of a second is added, so that the
+// phase of the cancel polls does not affect the result.
 const settles = 5 * time.Second
 
 func callOff(ctx context.Context, c *client.Client, id string, w *Watch) error {

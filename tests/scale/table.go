@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// WriteTable writes what was measured, in Markdown.
+// WriteTable writes the measured times as a table in Markdown.
 func WriteTable(w io.Writer, all []*Measured) error {
 	const header = "| workload | in flight | time | samples | p50 | p99 | longest |\n" +
 		"| --- | --: | --- | --: | --: | --: | --: |\n"
@@ -22,7 +22,7 @@ func WriteTable(w io.Writer, all []*Measured) error {
 	return nil
 }
 
-// text is a time in what it is read in: milliseconds below a second.
+// text formats a time: in milliseconds below a second, and otherwise in seconds.
 func text(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%.0f ms", float64(d)/float64(time.Millisecond))

@@ -1,8 +1,8 @@
 // Package scenarios is a table of orchestrations with their expected results, by subject. Tests run the scenarios in
 // virtual time, with a crash at every AWS call (tests/engine), and on deployed functions (tests/e2e).
 //
-// Features that need more than an orchestration and a client are tested elsewhere: starts in a transaction of the
-// caller in tests/engine, tests/ministack and tests/e2e, and schedules in package schedule and tests/e2e.
+// Other tests cover features that need more than an orchestration and a client. Starts in a transaction of the caller
+// are tested in tests/engine, tests/ministack and tests/e2e. Schedules are tested in package schedule and tests/e2e.
 package scenarios
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/perdure/perdure/tests/scenarios/versions"
 )
 
-// Scenario is an orchestration, the calls of a client during its run, and the expected result.
+// Scenario is an alias of kit.Scenario.
 type Scenario = kit.Scenario
 
-// World is the environment in which a scenario runs.
+// World is an alias of kit.World.
 type World = kit.World
 
-// All runs checks in order and returns the first error.
+// All returns all scenarios, with durations in ticks.
 func All(tick time.Duration) []Scenario {
 	return slices.Concat(
 		basics.Scenarios(tick), activities.Scenarios(tick), futures.Scenarios(tick), children.Scenarios(tick),

@@ -75,7 +75,7 @@ function toast(text) {
   setTimeout(() => el.remove(), 6000);
 }
 
-// jsonView shows an indented, highlighted document. It cuts documents that slow down a browser.
+// jsonView shows an indented, highlighted document. It truncates documents that would slow down a browser.
 const mostShown = 200_000;
 function jsonView(value, label) {
   const text = JSON.stringify(value, null, 2);

@@ -36,7 +36,7 @@ class Model {
     if (e.kind.startsWith('Orchestration') && e.kind !== 'OrchestrationStarted') this.ended(e);
   }
 
-  // parked settles the rows whose outcome was received while the instance is blocked or paused.
+  // parked settles the rows whose outcome arrived while the instance was blocked or paused.
   parked(e) {
     if (!this.pausedSince) this.blockedSince ??= e.at;
     for (const input of e.inputs || []) {
@@ -155,7 +155,8 @@ class Model {
     for (const list of this.waits.values()) for (const row of list) { row.end = e.at; row.state = 'gone'; }
   }
 
-  // told adds the data that only the API has: when the worker observed a cancellation, and how the work ended.
+  // told adds the data of the cancellations that only the API has, such as the observation by the worker and the end of
+  // the work.
   told(items) {
     for (const c of items) {
       const row = c.target === 'instance' ? this.instance : this.byID.get(c.id);
@@ -206,8 +207,8 @@ function pushTo(map, key, value) {
   if (list) list.push(value); else map.set(key, [value]);
 }
 
-// cancelSteps describes a cancellation: who requested it and why, when the worker observed it, and how the work ended. Each duration is relative
-// to the step before.
+// cancelSteps describes the steps of a cancellation: the request with its requester and reason, the observation by the
+// worker, and the end of the work. Each duration starts at the previous step.
 const reasonTexts = {
   requested: 'requested', select_loser: 'lost a select', dropped_future: 'scope ended', timeout: 'timed out', parent_cancelled: 'parent cancelled', instance_deleted: 'instance purged',
 };
@@ -234,7 +235,7 @@ function cancelSteps(c) {
 }
 const cancelText = (c) => cancelSteps(c).map((s) => (s.text ? `${s.what} ${s.text}` : s.what)).join(' → ');
 
-// Scale maps time to pixels. A long period without events and running activities is collapsed to a narrow strip.
+// Scale maps time to pixels. It collapses long periods without events and running activities to narrow strips.
 class Scale {
   constructor(model, now, folding) {
     const spans = [];

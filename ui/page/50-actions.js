@@ -1,8 +1,9 @@
 // Actions on instances. Each one asks for confirmation.
 
-// ask shows a dialog and calls act with its form when the user confirms. An error is shown in the dialog, and the user can try again. The dialog
-// cannot be closed while act runs, because the request cannot be withdrawn. careful and danger: the dismiss button has the initial focus.
-// reads: act changes nothing, so the dialog can be closed at any time and stays open for further requests.
+// ask shows a dialog and calls act with the form of the dialog when the user confirms. The dialog shows an error of
+// act, and the user can try again. The dialog cannot be closed while act runs, because the request cannot be withdrawn.
+// If careful or danger is set, the dismiss button has the initial focus. If reads is set, act changes nothing: the
+// dialog can be closed at any time, and stays open for further requests.
 function ask({ title, body, verb, danger, careful, reads, act, ready }) {
   const wrong = h('p', { class: 'wrong', role: 'alert' });
   const go = h('button', { type: 'submit', class: `primary${danger ? ' danger' : ''}` }, verb);
@@ -29,7 +30,7 @@ function ask({ title, body, verb, danger, careful, reads, act, ready }) {
     }
   });
   box.addEventListener('cancel', (e) => { if (keep.disabled) e.preventDefault(); });
-  const stay = (e) => { if (e.key === 'Escape' && keep.disabled) e.preventDefault(); }; // a browser closes the dialog on a second Escape, and nothing may have the focus
+  const stay = (e) => { if (e.key === 'Escape' && keep.disabled) e.preventDefault(); }; // browsers close a dialog on a second Escape
   document.addEventListener('keydown', stay, true);
   const back = document.activeElement;
   box.addEventListener('close', () => { document.removeEventListener('keydown', stay, true); box.remove(); back?.focus?.(); });

@@ -4,8 +4,9 @@
 const tagsText = (tags) => tags.map((t) => (/[\s"]/.test(t) || t === '' ? JSON.stringify(t) : t)).join(' ');
 const tagsOf = (text) => [...text.matchAll(/"(?:[^"\\]|\\.)*"|\S+/g)].map(([t]) => { try { return t.startsWith('"') ? JSON.parse(t) : t; } catch { return t; } });
 
-// filterOf parses the filter of a URL. pairs is the filter for a list request, job is the filter for a bulk job, and wrong is an error. A job's
-// filter cannot hold a repeated name, so an error disables the bulk actions: they must not affect instances that the list does not show.
+// filterOf parses the filter of a URL. pairs is the filter for a list request, job is the filter for a bulk job, and
+// wrong is an error. The filter of a job cannot contain a repeated name. An error disables the bulk actions, because
+// they must not affect instances that the list does not show.
 function filterOf(address) {
   const pairs = filterNames.flatMap((n) => address.getAll(n).filter((v) => v !== '').map((v) => [n, v]));
   const job = {};
@@ -88,8 +89,9 @@ function listView(address) {
   const show = () => { for (const s of state.items) s.key = s.instanceId; grid.set(state.items); tell(); };
   const fail = (err) => { if (err.name === 'AbortError') return; well(false); wrong.replaceChildren(h('b', {}, 'Could not load instances'), h('span', {}, err.message)); };
 
-  // more loads further pages. A page can be empty without being the last one, because the API limits the items that it reads per page. After many
-  // empty pages, or while the document is hidden, more pauses until the user continues the search.
+  // more loads further pages. A page can be empty and not be the last one, because the API limits the items that it
+  // reads per page. After many empty pages, or while the document is hidden, more pauses until the user continues the
+  // search.
   const mostEmpty = 10;
   async function more() {
     if (state.reading || state.over) return;
@@ -116,8 +118,8 @@ function listView(address) {
     tell();
   }
 
-  // between loads the instances that started between the newest known one and the newest page. It returns null if they are too many, for example
-  // after the document was hidden for a night.
+  // between loads the instances that started between the newest known instance and the newest page. It returns null if
+  // there are too many, for example after the document was hidden for hours.
   const mostBetween = 10;
   async function between(page) {
     const newest = state.items[0];

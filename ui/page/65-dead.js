@@ -14,23 +14,24 @@ function whatOf(d) {
 const handled = ['poison:', 'picked up:'];
 const isHandled = (d) => handled.some((prefix) => (d.reason || '').startsWith(prefix));
 
-// todo has the next step for each prefix of a reason.
+// todo contains the next step for each prefix of a reason.
 const todo = [
-  ['poison:', 'Processing it repeatedly ended the process. The failure is in the history, or the instance is blocked and the input is parked. Fix the cause, then drop the dead letter.'],
+  ['poison:', 'The message repeatedly ended the process. The failure is in the history, or the instance is blocked and the input is parked. Fix the cause, then drop the dead letter.'],
   ['corrupt:', 'The history could not be read. This is the only copy of the message. Repair the history, then redrive the dead letter.'],
-  ['picked up:', 'SQS moved it here, and the hub sent it again. Find the cause, then drop the dead letter.'],
-  ['', 'This release cannot read it. Deploy a release that can, then redrive the dead letter.'],
+  ['picked up:', 'SQS moved the message here, and the hub resent it. Find the cause, then drop the dead letter.'],
+  ['', 'This release cannot read the message. Deploy a release that can, then redrive the dead letter.'],
 ];
-const noReason = 'none: SQS moved it here, the sweeper sends it again';
-const todoOf = (d) => (d.reason ? todo.find(([prefix]) => d.reason.startsWith(prefix))[1] : 'SQS moved it here after 100 deliveries. No action is needed: the sweeper sends it again within minutes.');
+const noReason = 'none: moved by SQS, the sweeper sends it again';
+const todoOf = (d) => (d.reason ? todo.find(([prefix]) => d.reason.startsWith(prefix))[1] : 'SQS moved the message here after 100 deliveries. No action is needed: the sweeper resends it within minutes.');
 
 const redriveWords = {
   redrive: ['Redrive', 'redriven', 'Sends each dead letter to its queue as a new record, then deletes it here. Code that already ran may run again.'],
   drop: ['Drop', 'dropped', 'Deletes dead letters permanently. A dead letter whose reason begins with corrupt:, or that has no reason, is the only copy of its message.'],
 };
 
-// dealWith redrives or drops the selected dead letters of some queues. It sends many requests, because one request handles only as many as fit in a
-// few seconds and there may be 100,000. going reports whether to continue, and told is called after each request.
+// dealWith redrives or drops the selected dead letters of some queues. It sends several requests, because a request
+// ends after a few seconds, and a queue can have 100,000 dead letters. going reports whether to continue. dealWith
+// calls told after each request.
 async function dealWith(verb, queues, selection, going, told) {
   const sum = { done: 0, kept: 0, later: 0, failed: 0, sent: [], errors: [] };
   const mostIdle = 20; // consecutive requests that handled nothing
@@ -53,10 +54,10 @@ async function dealWith(verb, queues, selection, going, told) {
   return sum;
 }
 
-// outcome describes the result.
+// outcome describes the result of dealWith.
 function outcome(verb, sum) {
   const parts = [`${count(sum.done)} ${redriveWords[verb][1]}`];
-  if (sum.kept) parts.push(`${count(sum.kept)} kept (in the history or sent again already)`);
+  if (sum.kept) parts.push(`${count(sum.kept)} kept (in the history or already resent)`);
   if (sum.later) parts.push(`${count(sum.later)} skipped (arrived later)`);
   if (sum.failed) parts.push(`${count(sum.failed)} failed${sum.errors.length ? `: ${[...new Set(sum.errors)].join('; ')}` : ''}`);
   if (sum.sent.length) parts.push(`Redriven but not deleted, drop them: ${sum.sent.join(', ')}`);
@@ -64,7 +65,7 @@ function outcome(verb, sum) {
   return parts.join('. ');
 }
 
-// order asks for confirmation before it redrives or drops one dead letter, or all matching ones of some queues.
+// order redrives or drops one dead letter, or all matching dead letters of some queues, after a confirmation.
 function order(verb, { one, queues, filter, done }) {
   const [name] = redriveWords[verb];
   const found = h('div', { 'aria-live': 'polite' }, one ? h('p', {}, `${whatOf(one)}${one.instanceId ? ` of ${one.instanceId}` : ''} in ${one.queue}`) : h('p', { class: 'muted' }, 'Counting matching dead letters …'));
@@ -85,7 +86,7 @@ function order(verb, { one, queues, filter, done }) {
       if (verb === 'redrive' && force.checked) selection.force = true;
       const sum = await dealWith(verb, queues, selection, () => !stopped && form.isConnected, (s) => { progress.textContent = `${count(s.done)} ${redriveWords[verb][1]} …`; })
         .finally(() => { halt.hidden = true; done(); });
-      if (one && sum.done + sum.kept + sum.failed === 0) throw new Error('The dead letter is not available. Another reader holds it, or it was deleted.');
+      if (one && sum.done + sum.kept + sum.failed === 0) throw new Error('The dead letter is not available. Another reader has received it, or it was deleted.');
       if (sum.failed) throw new Error(outcome(verb, sum));
       return outcome(verb, sum);
     },
@@ -176,7 +177,7 @@ function deadView(address) {
     const here = state.queues.filter((q) => !at.queue || q.queue === at.queue);
     const hidden = here.reduce((n, q) => n + q.hidden, 0);
     const all = here.reduce((n, q) => n + q.visible, 0) + hidden;
-    told.textContent = `${count(state.items.length)}${state.complete ? '' : ' or more'} loaded, about ${count(all)} in ${at.queue || 'all queues'}${hidden ? `, ${count(hidden)} of them hidden while the sweeper (for a minute) or another reader holds them` : ''}`;
+    told.textContent = `${count(state.items.length)}${state.complete ? '' : ' or more'} loaded, about ${count(all)} in ${at.queue || 'all queues'}${hidden ? `, ${count(hidden)} of them hidden because the sweeper (for a minute) or another reader has received them` : ''}`;
     for (const q of state.queues) {
       let option = [...queueField.options].find((o) => o.value === q.queue);
       if (!option) { option = h('option', { value: q.queue, selected: q.queue === at.queue }); queueField.append(option); }

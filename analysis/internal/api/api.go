@@ -20,7 +20,7 @@ func IsGoContext(t types.Type) bool { return t != nil && syntax.IsNamed(t, "cont
 // IsFuture reports whether a type is a perdure.Future or a pointer to one.
 func IsFuture(t types.Type) bool { return t != nil && syntax.IsNamed(t, Root, "Future") }
 
-// throughContext has the functions that do nothing once the context in their first argument is cancelled.
+// throughContext lists the functions that do nothing after the context in their first argument is cancelled.
 var throughContext = []struct {
 	does  string
 	names []string
@@ -35,7 +35,7 @@ var throughContext = []struct {
 	{"calls a sub-orchestration", []string{"CallSubOrchestration", CallSubOrchestrationByName}},
 }
 
-// DoesThroughContext describes a function that does nothing once the context in its first argument is cancelled. It
+// DoesThroughContext describes a function that does nothing after the context in its first argument is cancelled. It
 // returns the empty string for other functions.
 func DoesThroughContext(f *types.Func) string {
 	for _, group := range throughContext {

@@ -1,5 +1,5 @@
-// Package calls finds calls of package perdure that are wrong: lost results, contexts of another scope, endless loops,
-// and compensation that does not run.
+// Package calls finds wrong calls of package perdure: lost results, contexts of another scope, endless loops, and
+// compensation that does not run.
 package calls
 
 import (
@@ -42,7 +42,7 @@ func Check(p *source.Package, functions []*source.Function) {
 	}
 }
 
-// isSeparate reports whether a literal is an activity or an orchestration function of its own.
+// isSeparate reports whether a literal is itself an activity or an orchestration function.
 func isSeparate(p *source.Package, l *ast.FuncLit) bool {
 	sig, ok := p.TypeOf(l).(*types.Signature)
 	return !ok || api.IsActivity(sig) || api.ContextParam(sig) != nil
@@ -144,7 +144,8 @@ func (ck *checker) versions(c *ast.CallExpr) {
 // constant returns the value of a constant expression, or nil.
 func (ck *checker) constant(e ast.Expr) constant.Value { return ck.Pass.TypesInfo.Types[e].Value }
 
-// cannotBeIdentified describes a function that the engine cannot identify. It is empty for other functions.
+// cannotBeIdentified describes a function that the engine cannot identify. It returns the empty string for other
+// functions.
 func (ck *checker) cannotBeIdentified(e ast.Expr) string {
 	if v := ck.Variable(e); v != nil && syntax.PackageVar(v) == nil {
 		all := ck.Assigned[v]
@@ -163,7 +164,7 @@ func (ck *checker) cannotBeIdentified(e ast.Expr) string {
 	return ""
 }
 
-// isScope reports whether a variable may hold a scope that the function created.
+// isScope reports whether a variable may contain a scope that the function created.
 func (ck *checker) isScope(v *types.Var) bool {
 	return slices.ContainsFunc(ck.Assigned[v], func(e ast.Expr) bool {
 		c, ok := ast.Unparen(e).(*ast.CallExpr)
@@ -171,7 +172,7 @@ func (ck *checker) isScope(v *types.Var) bool {
 	})
 }
 
-// usesContext reports the context of an outer function in a function that has its own.
+// usesContext reports the context of an outer function in a function that has its own context.
 func (ck *checker) usesContext(id *ast.Ident) {
 	v, ok := ck.Pass.TypesInfo.Uses[id].(*types.Var)
 	if !ok || !api.IsContext(v.Type()) {

@@ -110,7 +110,7 @@ func inspect(p *source.Package, body ast.Node, visit func(ast.Node)) {
 	})
 }
 
-// wait is a call that does nothing once its context is cancelled.
+// wait is a call that does nothing after its context is cancelled.
 type wait struct {
 	through ast.Expr
 	what    string

@@ -16,7 +16,7 @@ type contextTrace struct {
 
 	// cancellable is a parameter whose context may be cancelled. It may be nil.
 	cancellable *types.Var
-	// seen are the variables, fields and functions that the trace has visited.
+	// seen is the set of variables, fields and functions that the trace has visited.
 	seen map[types.Object]bool
 }
 
@@ -112,7 +112,7 @@ func (t *contextTrace) passesSafe(c *ast.CallExpr, parameter *types.Var) bool {
 		}))
 }
 
-// functions returns the signatures of the functions that an expression may be.
+// functions returns the signatures of the functions to which an expression may refer.
 func (t *contextTrace) functions(e ast.Expr) (all []*types.Signature) {
 	values := []ast.Expr{e}
 	if v := t.Variable(e); v != nil {
@@ -146,7 +146,7 @@ func (t *contextTrace) field(e ast.Expr) *types.Var {
 	return v.Origin()
 }
 
-// setOn returns the values that an assignment or a struct literal sets a field to.
+// setOn returns the values that an assignment or a struct literal assigns to a field.
 func (t *contextTrace) setOn(field *types.Var, n ast.Node) (all []ast.Expr) {
 	switch n := n.(type) {
 	case *ast.AssignStmt:

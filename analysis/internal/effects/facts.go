@@ -31,9 +31,9 @@ type effect struct {
 	Instead string
 	// At is the position, as file:line.
 	At string
-	// Chain has the calls that lead to the operation. The first call comes first.
+	// Chain lists the calls from the function to the operation, in call order.
 	Chain []step
-	// Unsorted marks the order of a slice. A caller can remove the effect by sorting.
+	// Unsorted marks an effect on the order of a slice. A caller can remove the effect by sorting the slice.
 	Unsorted bool
 }
 
@@ -44,7 +44,7 @@ type step struct {
 	At string
 }
 
-// The verbs of steps.
+// Verbs of steps.
 const (
 	calls = "calls"
 	uses  = "uses"
@@ -54,7 +54,7 @@ const (
 // key identifies an effect within a function.
 func (e *effect) key() string { return e.Rule + " " + e.Does }
 
-// through returns the effect as seen by a caller.
+// through returns the effect for a caller, with the call as the first step.
 func (e *effect) through(verb, name string) effect {
 	e2 := *e
 	e2.Chain = append([]step{{Verb: verb, Name: name, At: e.At}}, e.Chain...)

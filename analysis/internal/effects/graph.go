@@ -32,7 +32,7 @@ type node struct {
 	source.Function
 
 	obj types.Object
-	// own are the effects of the node's own code, all also has the effects of its calls.
+	// own lists the effects of the node's own code. all also includes the effects of its calls.
 	own   []found
 	calls []call
 	all   []effect
@@ -125,7 +125,7 @@ func (g *Graph) add(obj types.Object, f source.Function) {
 	}
 }
 
-// limitToReaders keeps those effects of a variable's initial value that its readers see.
+// limitToReaders removes the effects of a variable's initial value that do not affect readers of the variable.
 func (g *Graph) limitToReaders(n *node, v *types.Var) {
 	if !syntax.IsFunction(v) {
 		n.own = slices.DeleteFunc(n.own, func(f found) bool { return g.Foreign || !differsByProcess(f.Rule) })
@@ -142,7 +142,7 @@ func differsByProcess(ruleID string) bool {
 	return slices.Contains([]string{rules.Clock.ID, rules.Random.ID, rules.Environment.ID, rules.IO.ID}, ruleID)
 }
 
-// propagate adds effects to callers until nothing changes. Shorter chains come first.
+// propagate adds effects to callers until nothing changes. It adds effects with shorter chains first.
 func (g *Graph) propagate() {
 	for _, n := range g.nodes {
 		for _, f := range n.own {

@@ -64,7 +64,8 @@ type mapRange struct {
 	loop *ast.RangeStmt
 	// tainted are the variables that depend on the current element.
 	tainted map[types.Object]bool
-	// around has the surrounding nodes within the loop, literals counts the surrounding literals that are called.
+	// around lists the surrounding nodes within the loop. literals is the number of surrounding literals that are
+	// called.
 	around   []ast.Node
 	literals int
 	// kept is an outer variable that depends on the current element. last has the assignments of each iteration.

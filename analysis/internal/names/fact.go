@@ -62,7 +62,8 @@ func (f *Fact) isElsewhere(name string) bool {
 	return slices.ContainsFunc(f.Defined, func(def entry) bool { return def.Name == name && def.Elsewhere })
 }
 
-// mayHaveAny reports whether an entity may have any operation, because its name or the name of another is not constant.
+// mayHaveAny reports whether an entity may have any operation, because its name or the name of a registered entity is
+// not constant.
 func (f *Fact) mayHaveAny(entity string) bool {
 	return entity == "" || slices.ContainsFunc(f.Registered, func(r entry) bool {
 		return r.Kind == anEntity && r.Name == ""

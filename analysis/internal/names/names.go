@@ -1,5 +1,5 @@
-// Package names compares the activities, orchestrations, entities and updates that a program calls with those that it
-// registers. Facts carry them from package to package.
+// Package names compares the activities, orchestrations, entities and updates that a program calls with its
+// registrations. Facts export the calls and registrations of a package to the packages that import it.
 package names
 
 import (
@@ -99,12 +99,12 @@ var signatures = map[string]signature{
 	api.CallEntity:                 {kind: anEntity, name: 2},
 }
 
-// Directory has the calls, registrations and definitions that are known in a package.
+// Directory contains the calls, registrations and definitions of a package and of its imports.
 type Directory struct {
 	*source.Package
 
 	fact Fact
-	// known has the entries of imported packages, which may arrive over several imports.
+	// known is the set of entries of imported packages. Several imports may export the same entry.
 	known map[entry]struct{}
 	// refs has the package variables to which calls are assigned.
 	refs map[*ast.CallExpr]string
@@ -144,7 +144,7 @@ func (d *Directory) Export() {
 	}
 }
 
-// add appends the entries that are not known yet.
+// add appends the entries that known does not contain.
 func (d *Directory) add(to, more []entry) []entry {
 	for _, n := range more {
 		n.pos = token.NoPos
@@ -247,8 +247,8 @@ func (d *Directory) function(e ast.Expr) string {
 	return f.Origin().FullName()
 }
 
-// Check reports calls whose types differ from the registration, in the first package that knows both. Where the program
-// starts the orchestrator, all registrations are known, and Check also reports calls without a registration.
+// Check reports calls whose types differ from the registration, in the first package that imports both. The package
+// that starts the orchestrator has all registrations, so Check also reports calls without a registration there.
 func (d *Directory) Check() {
 	starts, there := d.starts(), slices.Concat(d.fact.Registered, d.fact.Defined)
 	for _, c := range d.fact.Calls {

@@ -53,7 +53,7 @@ func (d *Directory) reference(e ast.Expr) string {
 func (d *Directory) ofAnotherProgram(c *ast.CallExpr) bool {
 	queue := slices.ContainsFunc(c.Args[1:], func(e ast.Expr) bool {
 		opt, ok := ast.Unparen(e).(*ast.CallExpr)
-		return !ok || api.Is(d.Callee(opt), "OnQueue") // another expression may be OnQueue too
+		return !ok || api.Is(d.Callee(opt), "OnQueue") // another expression may also be OnQueue
 	})
 	return queue || d.Ignored(rules.Unregistered, c.Pos())
 }

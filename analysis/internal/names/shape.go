@@ -13,7 +13,7 @@ func shapeOf(t types.Type) string {
 	}
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		if _, again := p.Elem().Underlying().(*types.Pointer); again {
-			return "" // it may point to itself
+			return "" // the type may be recursive
 		}
 		return shapeOf(p.Elem())
 	}

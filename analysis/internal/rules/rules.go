@@ -4,17 +4,17 @@ package rules
 // Rule is one kind of mistake.
 type Rule struct {
 	ID string
-	// Finds describes the mistake for the documentation, Why its consequence, Instead the fix.
+	// Finds describes the mistake for the documentation. Why describes its consequence, and Instead describes the fix.
 	Finds, Why, Instead string
 	// Misses lists mistakes that the rule does not find, and harmless code that it reports.
 	Misses string
 	// Warning marks a rule that also reports correct code.
 	Warning bool
-	// Foreign applies the rule to the code of other modules too.
+	// Foreign also applies the rule to the code of other modules.
 	Foreign bool
 }
 
-// missesOtherModules is the gap of rules that read the source of one module.
+// missesOtherModules is the text of Misses for rules that read the source of one module.
 const missesOtherModules = "Other modules."
 
 // Rules about code that is not deterministic.
@@ -226,7 +226,7 @@ var (
 			"`lambdahandler.StartOrchestrator` and suggests a similar name.",
 		Why: "a turn fails if a called function is not registered, and an activity waits until a worker has its " +
 			"name",
-		Instead: "register it; if another program has it, ignore this at the call or at DefineActivity",
+		Instead: "register it; if another program registers it, ignore the finding at the call or at DefineActivity",
 		Misses: "Names and functions outside the registering call; references in fields and parameters; " +
 			"activities with `OnQueue`; orchestrations that a client starts; updates of other orchestrations.",
 	}

@@ -23,7 +23,7 @@ func (p *Package) readAssignments(file *ast.File) {
 		}
 		ast.Inspect(decl, func(n ast.Node) bool {
 			if c, ok := n.(*ast.CallExpr); ok && syntax.IsOnce(p.Callee(c)) {
-				return false // all readers see the same value
+				return false // all readers read the same value
 			}
 			p.readStatement(n)
 			if isFunc && !starts {

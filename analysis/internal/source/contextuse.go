@@ -40,7 +40,7 @@ func (p *Package) ExportContextUse(f *types.Func) {
 type contextSearch struct {
 	*Package
 
-	// seen are the methods that the search has entered. They may be recursive.
+	// seen is the set of methods that the search has entered, because methods may be recursive.
 	seen map[*types.Func]bool
 }
 

@@ -34,7 +34,7 @@ type Package struct {
 	Pass *analysis.Pass
 	// Foreign marks a package of another module. It exports facts but has no findings.
 	Foreign bool
-	// Assigned has the values that are assigned to each variable, Writers the first write of each package variable.
+	// Assigned has the values that are assigned to each variable. Writers has the first write of each package variable.
 	Assigned map[*types.Var][]ast.Expr
 	Writers  map[*types.Var]token.Pos
 	Declared map[*types.Func]*ast.FuncDecl
@@ -52,7 +52,7 @@ type Function struct {
 	Sig  *types.Signature // nil for a variable
 	// Outer is the function around a literal.
 	Outer *Function
-	// Orchestration marks orchestration code. It has findings of its own and no effect on its callers.
+	// Orchestration marks orchestration code. Its findings are reported in the function itself and not in callers.
 	Orchestration bool
 }
 
@@ -71,7 +71,8 @@ func Read(pass *analysis.Pass, s *Settings) *Package {
 	return p
 }
 
-// Report reports a finding, unless a directive or the settings exclude it. A non-empty instead replaces the rule's.
+// Report reports a finding, unless a directive or the settings exclude it. A non-empty instead replaces the advice of
+// the rule.
 func (p *Package) Report(r *rules.Rule, pos token.Pos, instead, what string) {
 	if p.Ignored(r, pos) || !p.settings.enables(r) {
 		return

@@ -85,7 +85,7 @@ func IsLiteral(e ast.Expr) bool {
 	return ok
 }
 
-// Mentions reports whether an expression contains the expression that is printed as text.
+// Mentions reports whether an expression contains an expression whose printed form is text.
 func Mentions(e ast.Expr, text string) bool {
 	return Contains(e, func(n ast.Node) bool {
 		part, ok := n.(ast.Expr)

@@ -1,4 +1,4 @@
-// Package calling calls by name what another package registers.
+// Package calling calls an activity by name that another package registers.
 package calling
 
 import "github.com/perdure/perdure"

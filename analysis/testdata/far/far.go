@@ -1,4 +1,4 @@
-// Package far is called by orchestrations of other packages, and knows nothing of perdure.
+// Package far has functions that orchestrations of other packages call. It does not import perdure.
 package far
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Stamp is the time as text.
+// Stamp returns the time as text.
 func Stamp() string { return format(time.Now()) }
 
 func format(t time.Time) string { return t.Format(time.RFC3339) }
@@ -23,19 +23,19 @@ func Dice(n int) (sum int) {
 // Region is set when the process starts.
 var Region = os.Getenv("AWS_REGION")
 
-// Now is the clock.
+// Now returns the time.
 var Now = time.Now
 
-// Rate is changed while the process runs.
+// Rate changes while the process runs.
 var Rate = 1
 
-// SetRate changes it.
+// SetRate changes Rate.
 func SetRate(n int) { Rate = n }
 
-// Shelf holds things.
+// Shelf is a map with methods.
 type Shelf struct{ things map[string]int }
 
-// Names has them in no order.
+// Names returns the keys in random order.
 func (s *Shelf) Names() []string {
 	var names []string
 	for name := range s.things {
@@ -44,11 +44,11 @@ func (s *Shelf) Names() []string {
 	return names
 }
 
-// Spawn goes on by itself.
+// Spawn starts a goroutine.
 func Spawn(fn func()) { go fn() }
 
-// Ordered does nothing wrong.
+// Ordered is deterministic.
 func Ordered[T ~int](a, b T) T { return min(a, b) }
 
-// Stamped is generic.
+// Stamped is a generic function that calls Stamp.
 func Stamped[T any](v T) (T, string) { return v, Stamp() }

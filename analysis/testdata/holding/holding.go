@@ -1,4 +1,4 @@
-// Package holding has a type that holds an orchestration's context, for other packages.
+// Package holding has a type that contains an orchestration's context, for other packages.
 package holding
 
 import (
@@ -7,24 +7,24 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Saga is what an orchestration does.
+// Saga runs steps of an orchestration.
 type Saga struct {
 	ctx  *perdure.OrchestrationContext
 	seen []string
 }
 
-// New begins one.
+// New returns a Saga.
 func New(ctx *perdure.OrchestrationContext) *Saga { return &Saga{ctx: ctx} }
 
-// Pause waits.
+// Pause waits for a timer.
 func (s *Saga) Pause() error { return s.pauseFor(time.Second) }
 
 func (s *Saga) pauseFor(d time.Duration) error { return perdure.Sleep(s.ctx, d) }
 
-// Count asks for nothing.
+// Count does not use the context.
 func (s *Saga) Count() int { return len(s.seen) }
 
-// Safe is a context that nothing cancels.
+// Safe returns a context that is never cancelled.
 func Safe(ctx *perdure.OrchestrationContext) *perdure.OrchestrationContext {
 	return perdure.WithoutCancel(ctx)
 }

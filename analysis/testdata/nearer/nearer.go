@@ -1,7 +1,7 @@
-// Package nearer stands between an orchestration and what it must not do.
+// Package nearer has a function between an orchestration and a forbidden call.
 package nearer
 
 import "github.com/perdure/perdure/analysis/testdata/far"
 
-// Label leads to the clock in two steps.
+// Label reads the clock through another package.
 func Label(name string) string { return name + far.Stamp() }

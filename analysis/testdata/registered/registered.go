@@ -1,4 +1,4 @@
-// Package registered is what a program of several packages registers and calls.
+// Package registered has functions that a program of several packages registers and calls.
 package registered
 
 import (
@@ -7,13 +7,13 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Order is an input.
+// Order is the input of Fulfil.
 type Order struct{ Item string }
 
-// Reserve is an activity that nobody calls by name.
+// Reserve is an activity that no code calls by name.
 func Reserve(_ context.Context, o Order) (string, error) { return o.Item, nil }
 
-// Fulfil calls what another package registers.
+// Fulfil calls an activity that another package registers.
 func Fulfil(ctx *perdure.OrchestrationContext, o Order) (string, error) {
 	_, err := perdure.CallActivityByName[string](ctx, "ship-parcel", 7).Await(ctx)
 	return o.Item, err

@@ -1,4 +1,4 @@
-// Package weighing registers what another package calls.
+// Package weighing registers an activity that another package calls.
 package weighing
 
 import (

@@ -51,8 +51,8 @@ func CancelActivity(ctx context.Context, h *hub.Hub, instanceID string, activity
 	})
 }
 
-// checkCancellable reads the history from the event that scheduled the activity on, because no earlier event concerns
-// the activity.
+// checkCancellable returns an error if the activity cannot be cancelled. It reads the history from the event that
+// scheduled the activity, because earlier events do not refer to the activity.
 func checkCancellable(ctx context.Context, h *hub.Hub, in provider.Instance, activityID int64) error {
 	state := history.NewState(history.TrackOpen)
 	for e, err := range h.ReadHistory(ctx, in.InstanceID, in.ExecutionID, activityID-1) {

@@ -1,4 +1,4 @@
-// Package cancellog finds the cancellations of an execution, and how the cancelled work ended.
+// Package cancellog finds the cancellations of an execution and their outcomes.
 package cancellog
 
 import (
@@ -23,7 +23,7 @@ const (
 	SubOrchestration Target = "sub_orchestration"
 )
 
-// Outcomes of a cancellation, besides those of package provider and of package history.
+// Outcomes of a cancellation, in addition to the outcomes of package provider and package history.
 const (
 	TimerRemoved   provider.CancelOutcome = "never_fires"
 	Cancelled      provider.CancelOutcome = "cancelled"
@@ -49,13 +49,13 @@ type Cancellation struct {
 	Error   *history.Failure
 }
 
-// Log is the cancellations of an execution in the order of their decisions.
+// Log contains the cancellations of an execution in the order in which they were decided.
 type Log struct {
 	StartedAt time.Time
 	Items     []Cancellation
 
-	indexes    map[int64]int // of the items, by the IDs of their targets
-	instance   int           // one more than the index of the instance's own cancellation; 0: none
+	indexes    map[int64]int // indexes of Items by the ID of the target
+	instance   int           // index of the instance's own cancellation plus one, or 0
 	activities int           // number of cancelled activities
 	scheduled  map[int64]history.Event
 	name       string
@@ -89,7 +89,7 @@ func Read(ctx context.Context, hub Backend, of history.ExecutionRef) (*Log, erro
 	return l, nil
 }
 
-// add adds the next event.
+// add processes the next event.
 func (l *Log) add(e *history.Event) {
 	switch e.Kind {
 	case history.OrchestrationStarted:
@@ -123,7 +123,7 @@ func (l *Log) add(e *history.Event) {
 
 func (l *Log) addDecisions(e *history.Event, target Target) {
 	for _, id := range e.Sources() {
-		if _, exists := l.indexes[id]; !exists { // the first reason counts
+		if _, exists := l.indexes[id]; !exists { // the history keeps the first reason
 			l.addDecision(e, id, target)
 		}
 	}
@@ -147,7 +147,7 @@ func (l *Log) addDecision(e *history.Event, id int64, target Target) {
 	l.Items = append(l.Items, c)
 }
 
-// addEnd records how a cancelled target ended.
+// addEnd records the end of a cancelled target.
 func (l *Log) addEnd(e *history.Event) {
 	index, cancelled := l.indexes[e.SourceEventID]
 	if e.Kind.Terminal() {
@@ -189,15 +189,15 @@ func (l *Log) addEnd(e *history.Event) {
 	}
 }
 
-// isInconclusive reports whether an event is about an output that could not be sent and leaves open whether its
-// activity or child has started: the output may belong to a later attempt. For activities with WaitForCancellation, the
+// isInconclusive reports whether an event records an output that could not be sent, without showing whether the
+// activity or child has started. The output may belong to a later attempt. For activities with WaitForCancellation, the
 // event is conclusive.
 func (l *Log) isInconclusive(e *history.Event) bool {
 	from := l.scheduled[e.SourceEventID]
 	return e.Kind == history.OutputFailed && (!from.WaitsForCancellation() || from.InstanceID != "")
 }
 
-// failureOutcome returns how a cancelled activity ended, by its failure in the history.
+// failureOutcome returns the outcome of a cancelled activity that failed.
 func (l *Log) failureOutcome(e *history.Event) provider.CancelOutcome {
 	if from := l.scheduled[e.SourceEventID]; !from.WaitsForCancellation() {
 		return provider.OutcomeStopped
@@ -216,21 +216,21 @@ func (l *Log) failureOutcome(e *history.Event) provider.CancelOutcome {
 	}
 }
 
-// addRecord adds the record of a worker, whose times are more precise than those of the history.
+// addRecord adds the record of a worker. Its times are more precise than the times of the history.
 func (l *Log) addRecord(r *provider.ActivityRecord) {
 	index, cancelled := l.indexes[r.ActivityID]
 	if !cancelled {
 		return
 	}
 	c := &l.Items[index]
-	if r.CancelOutcome == "" { // running, or its worker is lost. SeenAt is recorded with WaitForCancellation.
+	if r.CancelOutcome == "" { // running, or the worker is lost; WaitForCancellation records SeenAt
 		if c.SeenAt.IsZero() {
 			c.SeenAt = r.SeenAt
 		}
 		return
 	}
 	if r.CancelOutcome == provider.OutcomeNeverStarted && c.End != "" {
-		return // of a delivery that found the activity cancelled; the history has the end of the earlier run
+		return // a redelivery was skipped because of the cancel; the history has the end of the earlier run
 	}
 
 	c.SeenAt = r.SeenAt

@@ -73,7 +73,7 @@ func (a *Attempts) Heartbeat(ctx context.Context, token string, details any) (ca
 	return t.heartbeat(ctx, doc)
 }
 
-// EncodeDetails encodes the details of a heartbeat. It returns nil if there are none.
+// EncodeDetails encodes the details of a heartbeat. It returns nil for a heartbeat without details.
 func EncodeDetails(details any) (json.RawMessage, error) {
 	if details == nil {
 		return nil, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Reason is why a token is not accepted.
+// Reason is the reason why a token is rejected.
 type Reason string
 
 // Reasons of a TokenError.
@@ -29,7 +29,8 @@ const (
 	ExecutionEnded Reason = "execution_over"
 )
 
-// TokenError reports a token that is not accepted. client converts it to its TokenError, which has the same fields.
+// TokenError reports a token that is rejected. Package client converts it to client.TokenError, which has the same
+// fields.
 type TokenError struct {
 	Reason                  Reason
 	Hub                     string
@@ -42,8 +43,8 @@ type TokenError struct {
 // Error implements error.
 func (e *TokenError) Error() string { return "token not accepted: " + string(e.Reason) }
 
-// Attempts ends and extends the attempts of tokens. It caches which activities of an execution have ended, so that the
-// completions of a large execution do not read all of them again. It is safe for concurrent use.
+// Attempts ends and extends the attempts of tokens. It caches the IDs of ended activities, so that each completion in a
+// large execution reads only new ones. It is safe for concurrent use.
 type Attempts struct {
 	hub         *hub.Hub
 	settlements *settlements.Cache
@@ -107,7 +108,7 @@ func (t *attempt) payload(kind perdure.PayloadKind) perdure.PayloadInfo {
 	return perdure.PayloadInfo{InstanceID: t.InstanceID, ExecutionID: t.ExecutionID, Kind: kind, Name: t.Name}
 }
 
-// readCancel reads whether the activity is cancelled. It returns a TokenError if the execution has ended.
+// readCancel reads the cancellation of the activity. It returns a TokenError if the execution has ended.
 func (t *attempt) readCancel(ctx context.Context) (provider.CancelInfo, error) {
 	cancels, _, err := t.hub.ReadCancels(ctx, t.ExecutionID, t.Segment)
 	if err != nil {
@@ -120,8 +121,8 @@ func (t *attempt) readCancel(ctx context.Context) (provider.CancelInfo, error) {
 	return cancel, nil
 }
 
-// checkOpen reads with strong consistency whether the activity is open and whether it is cancelled. It returns a
-// TokenError if the activity has ended. The check is for the caller only: the turn decides.
+// checkOpen returns a TokenError if the activity has ended, and reports whether the activity is cancelled. The read is
+// strongly consistent. The check only returns an early error to the caller, because the turn makes the final decision.
 func (t *attempt) checkOpen(ctx context.Context) (cancelled bool, err error) {
 	execution := t.known.Execution(t.ExecutionID)
 	if err := execution.Read(ctx, t.hub, t.Segment); err != nil {
@@ -138,8 +139,8 @@ func (t *attempt) checkOpen(ctx context.Context) (cancelled bool, err error) {
 	}
 }
 
-// timedOut reports whether the activity's record says that the attempt timed out. The clock of the token's holder is
-// not used, because it can be wrong by more than the remaining time.
+// timedOut reports whether the attempt timed out, according to the activity's record. It does not use the clock of the
+// token holder, because that clock can be wrong.
 func (t *attempt) timedOut(r *provider.ActivityRecord) bool { return r.TimedOutAttempt >= t.Attempt }
 
 // end sends the outcome of the attempt, as its worker would have done.
@@ -178,7 +179,7 @@ func (t *attempt) end(ctx context.Context, o *provider.ActivityOutcome) error {
 	return nil
 }
 
-// complete adds the fields that the worker of the attempt would have set.
+// complete sets the fields that the worker of the attempt would have set.
 func (t *attempt) complete(ctx context.Context, now time.Time, o *provider.ActivityOutcome) error {
 	o.ActivityID, o.Attempt = t.ActivityID, t.Attempt
 	w, err := t.hub.ReadWorkItem(ctx, t.InstanceID, t.ExecutionID, t.Segment, t.ActivityID)
@@ -213,16 +214,16 @@ func (t *attempt) complete(ctx context.Context, now time.Time, o *provider.Activ
 	return nil
 }
 
-// runID identifies a failure, so that a repeated call reports the same one.
+// runID derives an ID from a failure, so that a repeated call reports the same failure.
 func runID(o *provider.ActivityOutcome) string {
 	doc, err := json.Marshal(o.Error)
 	if err != nil {
-		doc = nil // cannot happen: a failure is plain data
+		doc = nil // cannot happen, because a failure is plain data
 	}
 	return fmt.Sprintf("token.%d.%x", o.Attempt, sha256.Sum256(doc))
 }
 
-// endHeartbeats makes later heartbeats of the attempt fail, on a best-effort basis, because its outcome is on its way.
+// endHeartbeats makes later heartbeats of the attempt fail, because its outcome has been sent. Errors are ignored.
 func (t *attempt) endHeartbeats(ctx context.Context, record *provider.ActivityRecord) {
 	if record.HeartbeatAttempt == t.Attempt {
 		_, _ = t.hub.TimeOutPending(ctx, t.ExecutionID, t.ActivityID, t.Attempt, record.LastHeartbeatAt)

@@ -14,7 +14,7 @@ import (
 // short.
 const heartbeatInterval = time.Second
 
-// heartbeat records a heartbeat with its details, which may be empty, and returns whether the activity is cancelled.
+// heartbeat records a heartbeat with its details, if any, and reports whether the activity is cancelled.
 func (t *attempt) heartbeat(ctx context.Context, details json.RawMessage) (cancel provider.CancelInfo, err error) {
 	cancelled, err := t.checkOpen(ctx)
 	if cancelled { // the cancel record has the reason, even if the activity has ended
@@ -29,7 +29,7 @@ func (t *attempt) heartbeat(ctx context.Context, details json.RawMessage) (cance
 	return cancel, t.recordHeartbeat(ctx, cancel.Requested, details)
 }
 
-// recordHeartbeat stores a heartbeat unless the attempt timed out, or the last heartbeat is recent enough.
+// recordHeartbeat stores a heartbeat unless the attempt timed out or the last heartbeat is recent.
 func (t *attempt) recordHeartbeat(ctx context.Context, cancelled bool, details json.RawMessage) error {
 	record, err := t.hub.ReadActivityRecord(ctx, t.ExecutionID, t.ActivityID)
 	if err != nil {
@@ -43,7 +43,7 @@ func (t *attempt) recordHeartbeat(ctx context.Context, cancelled bool, details j
 	if cancelRecorded && len(details) == 0 && t.isRecent(&record, now) {
 		return nil
 	}
-	if record.HeartbeatAttempt == t.Attempt && record.LastHeartbeatAt.After(now) { // by the clock of another process
+	if record.HeartbeatAttempt == t.Attempt && record.LastHeartbeatAt.After(now) { // another process has a fast clock
 		now = record.LastHeartbeatAt.Add(time.Millisecond)
 	}
 
@@ -61,11 +61,11 @@ func (t *attempt) recordHeartbeat(ctx context.Context, cancelled bool, details j
 	record, err = t.hub.ReadActivityRecord(ctx, t.ExecutionID, t.ActivityID)
 	if err == nil && (t.timedOut(&record) || record.HeartbeatAttempt > t.Attempt) {
 		err = t.rejected(ActivityEnded)
-	} // otherwise a later heartbeat counts, by the clock of another process
+	} // otherwise a process whose clock is ahead has stored a later heartbeat
 	return err
 }
 
-// isRecent reports whether a heartbeat without details need not be stored because the last one is recent.
+// isRecent reports whether the last stored heartbeat is so recent that a heartbeat without details is not stored.
 func (t *attempt) isRecent(r *provider.ActivityRecord, now time.Time) bool {
 	interval := heartbeatInterval
 	if p := r.Pending; p != nil && p.HeartbeatMs > 0 {

@@ -53,7 +53,7 @@ type Hub struct {
 	Now      func() time.Time
 	Sleep    func(ctx context.Context, d time.Duration) error
 	Calls    *clientcall.Runner
-	Encoding *payloads.Encoding // nil: payloads are neither encoded nor stored
+	Encoding *payloads.Encoding // nil if payloads are neither encoded nor stored
 	// Waiter and UpdateWaiter wait without polling. They are nil if the backend does not support that.
 	Waiter       Waiter
 	UpdateWaiter UpdateWaiter
@@ -67,13 +67,13 @@ func (h *Hub) Instance(ctx context.Context, instanceID string) (provider.Instanc
 	return h.ReadInstance(ctx, instanceID)
 }
 
-// Call runs a call inside the interceptors.
+// Call runs do inside the interceptors.
 func (h *Hub) Call(ctx context.Context, operation, instanceID, name string, do func(context.Context) error) error {
 	return h.Calls.Run(ctx, perdure.ClientCall{Operation: operation, InstanceID: instanceID, Name: name}, do)
 }
 
 // Send sends a message to an instance that has not ended, and returns the status that the instance had before. The
-// message is for the current incarnation only: a later instance with the same ID ignores it.
+// message is only for the current incarnation. A later instance with the same ID ignores it.
 func (h *Hub) Send(
 	ctx context.Context, operation string, m provider.Message,
 ) (before provider.RuntimeStatus, err error) {

@@ -35,7 +35,7 @@ func Encode(field string, value any, limit int) (history.Payload, error) {
 }
 
 // Decode returns the document of a payload. If this client cannot decode or read an encoded payload, Decode returns the
-// reason as undecodable. err is set for outages, and for payloads that are not encoded.
+// reason as undecodable. It returns err for outages, and for errors of payloads that are not encoded.
 func (h *Hub) Decode(
 	ctx context.Context, about perdure.PayloadInfo, p history.Payload,
 ) (doc json.RawMessage, undecodable, err error) {

@@ -10,18 +10,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Delays between two polls. Many orchestrations end within moments, so that the first delay is short.
+// Delays between two polls. The first delay is short because many orchestrations end quickly.
 const (
 	FirstDelay = 20 * time.Millisecond
 	MaxDelay   = time.Second
 )
 
-// Waiter is client.Waiter.
+// Waiter has the method of client.Waiter.
 type Waiter interface {
 	WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error)
 }
 
-// UpdateWaiter is client.UpdateWaiter.
+// UpdateWaiter has the method of client.UpdateWaiter.
 type UpdateWaiter interface {
 	WaitUpdate(ctx context.Context, instanceID string, poll func(ctx context.Context) (done bool, err error)) error
 }
@@ -45,7 +45,8 @@ func (h *Hub) WaitEnd(ctx context.Context, instanceID string) (last provider.Ins
 	return last, err
 }
 
-// WaitUntil calls poll repeatedly until it reports done or returns an error. The backend may wait by itself.
+// WaitUntil calls poll repeatedly until it reports done or returns an error. A backend that is an UpdateWaiter controls
+// the polling.
 func (h *Hub) WaitUntil(
 	ctx context.Context, instanceID string, poll func(context.Context) (done bool, err error),
 ) error {
@@ -69,7 +70,7 @@ func (h *Hub) poll(ctx context.Context, poll func(context.Context) (done bool, e
 // Jitter returns a random duration between half of d and d, so that clients do not poll at the same moment.
 func Jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }
 
-// WaitError returns the error of ctx once ctx has ended, whichever call noticed the end.
+// WaitError returns the error of ctx if ctx has ended, and err otherwise.
 func WaitError(ctx context.Context, instanceID string, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return fmt.Errorf("instance %q: %w", instanceID, ended)

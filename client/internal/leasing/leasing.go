@@ -21,10 +21,10 @@ const (
 	maxHandleBytes = 2 << 10
 )
 
-// Lease is client.Lease.
+// Lease corresponds to client.Lease.
 type Lease struct{ Token, ReceiptHandle string }
 
-// Renewal is client.LeaseRenewal.
+// Renewal corresponds to client.LeaseRenewal.
 type Renewal struct {
 	ExpiresAt time.Time
 	Err       error

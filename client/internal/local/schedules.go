@@ -45,8 +45,8 @@ type ScheduleStatus struct {
 	InstanceIsPaused bool
 }
 
-// scheduleTimeout limits the wait for a schedule's response to a pause, a resume, or a put while it ends. The schedule
-// may be blocked.
+// scheduleTimeout limits the wait for a schedule's response to a pause or resume, and for an ending schedule to apply a
+// put. The schedule may be blocked.
 const scheduleTimeout = 20 * time.Second
 
 // Put creates a schedule or replaces its settings.
@@ -161,7 +161,7 @@ func (s Schedules) Get(ctx context.Context, id string) (status ScheduleStatus, e
 	return status, err
 }
 
-// entryTimeout is the time after which an entry without a schedule is deleted. A call of Put takes far less.
+// entryTimeout is the time after which an entry without a schedule is deleted. A call of Put takes much less time.
 const entryTimeout = 10 * time.Minute
 
 // listed is an entry of a page with the schedule that it names, if the schedule exists.

@@ -1,4 +1,4 @@
-// Package parallel makes reads concurrently.
+// Package parallel runs reads concurrently.
 package parallel
 
 import (
@@ -10,8 +10,8 @@ import (
 // maxConcurrency is the number of concurrent reads.
 const maxConcurrency = 16
 
-// Each calls read for each item, some of them concurrently. After an error it starts no further reads, so that a
-// throttled table does not receive a thousand calls.
+// Each calls read for each item, with at most maxConcurrency calls at a time. After an error it starts no further
+// reads, so that a throttled table does not receive a thousand calls.
 func Each[T any](items []T, read func(T) error) error {
 	var (
 		reads  sync.WaitGroup

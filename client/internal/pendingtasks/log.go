@@ -7,33 +7,34 @@ import (
 	"github.com/perdure/perdure/internal/replay/retry"
 )
 
-// Limits of a last error: a thousand of them must fit into a response.
+// Limits of Item.LastError. A response contains up to a thousand of these errors.
 const (
 	lastErrorBytes  = 1 << 10
 	lastErrorCauses = 1
 )
 
-// log finds the open items of a history that it receives event by event. It keeps little of open items, and nothing of
-// the others.
+// log finds the open items of a history that it receives event by event. It stores a few fields of each open item, and
+// nothing for ended items.
 type log struct {
 	state      *history.State
 	details    map[int64]*openItem
 	activities int // number of scheduled activities
 
-	// failedChild is a sub-orchestration that has failed and will be retried: the next event is its timer or its start.
+	// failedChild is a sub-orchestration that has failed and will be retried. The next event is its retry timer or its
+	// next start.
 	failedChild *openChild
 
-	// turnBuild is the build of the last turn. blockedAt is when a build first reported, after that turn, that it
-	// cannot process the history.
+	// turnBuild is the build of the last turn. blockedAt is the time at which a build first reported after that turn
+	// that it cannot process the history.
 	turnBuild string
 	blockedAt time.Time
 }
 
-// openItem has the properties of an open activity, sub-orchestration or retry timer of one that a history.State does
-// not keep. Most open items are activities, which have no child and no cancellation.
+// openItem has the properties of an open activity, sub-orchestration or retry timer that a history.State does not
+// store. Most open items are activities, which have no child and no cancellation.
 type openItem struct {
 	name, queue string
-	maxAttempts int // of an activity; 0: no limit, or no retry policy
+	maxAttempts int // limit of an activity; 0 means no limit or no retry policy
 	child       *openChild
 	cancel      *openCancel
 }
@@ -58,7 +59,7 @@ func newLog() *log {
 	return &log{state: history.NewState(history.TrackOpen), details: map[int64]*openItem{}}
 }
 
-// add adds the next event.
+// add processes the next event.
 func (l *log) add(e *history.Event) {
 	failed := l.failedChild
 	l.failedChild = nil
@@ -86,7 +87,7 @@ func (l *log) add(e *history.Event) {
 	}
 }
 
-// maxAttempts returns the limit of attempts in a retry policy; 0 means that there is none.
+// maxAttempts returns the limit of attempts in a retry policy. 0 means no limit.
 func maxAttempts(policy *history.RetryPolicy) int {
 	if policy == nil {
 		return 0

@@ -27,7 +27,7 @@ const (
 	ReceivedUpdate   Kind = "update"
 )
 
-// Item is a pending item. client converts it to a PendingItem, which has the same fields.
+// Item is a pending item. Package client converts it to a PendingItem, which has the same fields.
 type Item struct {
 	Kind        Kind
 	ID          int64
@@ -80,7 +80,8 @@ type Backend interface {
 	ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error)
 }
 
-// Read returns up to limit pending items of an execution. Items that failed before come first, then the oldest.
+// Read returns up to limit pending items of an execution. Items that failed before come first. The order is otherwise
+// by age, oldest first.
 func Read(
 	ctx context.Context, hub Backend, of history.ExecutionRef, limit int, now time.Time,
 ) (list List, err error) {
@@ -151,7 +152,8 @@ func (x *Item) addRecord(r *provider.ActivityRecord) {
 	}
 }
 
-// startTimeout is the time that a worker may need to start an activity that is due, before it counts as missing.
+// startTimeout is the time in which a worker normally starts an activity that is due. After this time, the worker may
+// be missing.
 const startTimeout = time.Minute
 
 // markWithoutWorker marks the activities whose queue has no active worker.
@@ -186,7 +188,7 @@ func (x *Item) needsWorker(now time.Time) bool {
 		due = x.NextAttemptAt
 	}
 	if x.LastHeartbeatAt.After(due) {
-		due = x.LastHeartbeatAt // its worker was active then
+		due = x.LastHeartbeatAt // the worker was active at that time
 	}
 	return x.Kind == Activity && x.Queue != "" && x.ResultPendingSince.IsZero() && x.UnregisteredAt.IsZero() &&
 		now.Sub(due) > startTimeout

@@ -7,13 +7,14 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// maxRetriesRead limits the retry records that are read, which include those of activities that have ended.
+// maxRetriesRead limits the retry records that are read, including records of activities that have ended.
 const maxRetriesRead = 20_000
 
-// retries are open activities that have failed before, in the order of their IDs.
+// retries contains the retry records of open activities.
 type retries struct {
 	byID map[int64]provider.ActivityRetry
-	// known is the ID up to which each activity that is not in byID is in its first attempt.
+	// known is the ID up to which the records were read. Activities up to this ID that are not in byID are in their
+	// first attempt.
 	known int64
 }
 

@@ -1,4 +1,4 @@
-// Package purging purges an instance, also together with the sub-orchestrations below it.
+// Package purging purges an instance, optionally with its sub-orchestrations.
 package purging
 
 import (
@@ -24,7 +24,7 @@ const (
 type Options struct {
 	Force     bool
 	Children  bool
-	CreatedAt *time.Time // nil: any incarnation
+	CreatedAt *time.Time // nil for any incarnation
 }
 
 var errForceWithChildren = &provider.FieldError{
@@ -68,10 +68,10 @@ func Purge(ctx context.Context, hub Backend, instanceID string, o Options) error
 	if o.Children {
 		return withChildren(ctx, hub, &in)
 	}
-	return hub.DeleteIncarnation(ctx, instanceID, in.StartID, o.Force) // not a later incarnation of the ID
+	return hub.DeleteIncarnation(ctx, instanceID, in.StartID, o.Force) // does not delete a later incarnation of the ID
 }
 
-// withChildren purges an instance that has ended and, before it, all descendants that have ended. It returns
+// withChildren purges all ended descendants of an ended instance, and then the instance. It returns
 // provider.ErrNotEnded if the instance has not ended.
 func withChildren(ctx context.Context, hub Backend, in *provider.Instance) error {
 	if !in.Status.Terminal() {
@@ -84,11 +84,11 @@ func withChildren(ctx context.Context, hub Backend, in *provider.Instance) error
 // tree is the purge of an instance and its descendants.
 type tree struct {
 	hub   Backend
-	slots chan struct{} // one for each child that has a goroutine of its own
+	slots chan struct{} // one slot for each goroutine that purges a child
 }
 
-// purge purges the children of an instance and then the instance. If a child fails, the instance stays, so that a
-// repeated call finds the child.
+// purge purges the children of an instance and then the instance. If the purge of a child fails, the instance is not
+// purged, so that a repeated call finds the child.
 func (t *tree) purge(ctx context.Context, in *provider.Instance) error {
 	if in.Status != provider.StatusDeleting {
 		if err := t.purgeChildren(ctx, in); err != nil {
@@ -136,8 +136,8 @@ func (t *tree) purgeChildrenOf(ctx context.Context, parent history.ExecutionRef)
 	return t.purgePage(ctx, parent, ids)
 }
 
-// purgePage purges children concurrently while slots are free. Without a free slot, it purges a child itself, so that
-// no level waits for the levels above. After an error it starts no further purge.
+// purgePage purges children concurrently while slots are free. Without a free slot, it purges a child on its own
+// goroutine, so that purges of different levels cannot wait for each other. After an error it starts no further purge.
 func (t *tree) purgePage(ctx context.Context, parent history.ExecutionRef, ids []string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -165,7 +165,7 @@ func (t *tree) purgePage(ctx context.Context, parent history.ExecutionRef, ids [
 	return context.Cause(ctx)
 }
 
-// purgeChild purges a child that has ended. It ignores an ID that belongs to another instance or to none.
+// purgeChild purges a child that has ended. It ignores an ID that belongs to another instance or to no instance.
 func (t *tree) purgeChild(ctx context.Context, of history.ExecutionRef, id string) error {
 	in, err := t.hub.ReadInstance(ctx, id)
 	switch {

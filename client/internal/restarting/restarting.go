@@ -1,4 +1,4 @@
-// Package restarting reads the ended instance of a restart, and the history that a restart from an event takes over.
+// Package restarting reads the ended instance of a restart, and the history that a restart from an event copies.
 package restarting
 
 import (
@@ -37,8 +37,8 @@ func ReadEnded(ctx context.Context, h *hub.Hub, instanceID string) (provider.Ins
 	return in, history.Event{}, errors.New("history is empty")
 }
 
-// checkIdentity rejects schedules and entities. Their instance ID is their identity, so that a new instance would be
-// another schedule, which no list has, or another key.
+// checkIdentity rejects schedules and entities. Their instance ID is their identity. A new instance would be a schedule
+// that no list contains, or another key of the entity.
 func checkIdentity(in *provider.Instance) error {
 	var problem string
 	switch {
@@ -52,7 +52,7 @@ func checkIdentity(in *provider.Instance) error {
 	return &provider.FieldError{Field: "instanceId", Problem: problem}
 }
 
-// Key returns the idempotency key of a restart: an instance is restarted once from its start and once from each event.
+// Key returns the idempotency key of a restart. An instance is restarted once from its start and once from each event.
 func Key(in *provider.Instance, fromEvent *int64) string {
 	parts := []string{"restart", in.InstanceID, in.StartID, in.ExecutionID}
 	if fromEvent != nil {
@@ -61,7 +61,7 @@ func Key(in *provider.Instance, fromEvent *int64) string {
 	return starting.Digest(parts...)
 }
 
-// NewInstanceID returns the ID of a restarted instance. It is the key if the ID would be too long.
+// NewInstanceID returns the ID of a restarted instance. If the derived ID is too long, the key is the ID.
 func NewInstanceID(instanceID, key string) string {
 	id := restartid.Original(instanceID) + restartid.Mark + key[:restartid.Digits]
 	if len(id) > provider.MaxInstanceIDBytes {
@@ -70,7 +70,7 @@ func NewInstanceID(instanceID, key string) string {
 	return id
 }
 
-// ReadSource reads the history up to an event, which a restart takes over, and returns the state after the event.
+// ReadSource reads the part of the history that a restart from an event copies, and returns the state after the event.
 func ReadSource(
 	ctx context.Context, h *hub.Hub, in provider.Instance, from int64,
 ) (*provider.RestartSource, history.Summary, error) {
@@ -113,7 +113,7 @@ func readHistory(ctx context.Context, h *hub.Hub, in provider.Instance) (events 
 }
 
 // resolveReferences replaces references to documents of earlier executions by the documents, because a purge of the old
-// instance deletes these executions.
+// instance deletes the documents.
 func resolveReferences(ctx context.Context, h *hub.Hub, source *provider.RestartSource) (err error) {
 	for i := range source.Events {
 		source.Events[i].EachExternalData(func(_ string, _ int, data *history.Payload) {
@@ -137,8 +137,8 @@ func resolveReferences(ctx context.Context, h *hub.Hub, source *provider.Restart
 	return err
 }
 
-// checkChildren returns an error if the restart would start a child again whose ID the code chose and which still
-// exists.
+// checkChildren returns an error if the restart would start a child again under an ID that the code chose and that is
+// still in use.
 func checkChildren(ctx context.Context, h *hub.Hub, of history.ExecutionRef, state *history.State) error {
 	for o := range state.Pending() {
 		if o.Kind != history.SubOrchestrationScheduled || of.IsDerivedChild(o.InstanceID) {

@@ -44,7 +44,8 @@ func EndsSoon(s *schedule.Status, runtime provider.RuntimeStatus) bool {
 	return started && runtime == provider.StatusRunning && s.CurrentRun == nil && (s.Deleting || s.NextDue.IsZero())
 }
 
-// HasSettings reports whether a schedule has these settings. The input is not part of the status.
+// HasSettings reports whether a schedule has these settings, except for the input. The status does not contain the
+// input.
 func HasSettings(s *schedule.Status, settings *schedule.Schedule) bool {
 	expected := *settings
 	expected.Input = nil
@@ -53,7 +54,7 @@ func HasSettings(s *schedule.Status, settings *schedule.Schedule) bool {
 	return !s.Deleting && bytes.Equal(want, got)
 }
 
-// CheckBackfill reports whether a schedule accepts a backfill.
+// CheckBackfill returns an error if a schedule does not accept a backfill.
 func CheckBackfill(s schedule.Status, runtime provider.RuntimeStatus, w schedule.BackfillWindow, now time.Time) error {
 	switch {
 	case runtime.Terminal() || s.Deleting:
@@ -64,7 +65,7 @@ func CheckBackfill(s schedule.Status, runtime provider.RuntimeStatus, w schedule
 			Problem: fmt.Sprintf("exceeds the limit of %d waiting backfills; try again later",
 				schedule.MaxPendingBackfills),
 		}
-	case s.Schedule.Expression == "": // before its first turn, the settings are unknown
+	case s.Schedule.Expression == "": // the settings are unknown before the first turn
 		s.Schedule.Expression = "@yearly"
 	}
 	return s.Schedule.ValidateWindow(w, now)

@@ -10,10 +10,10 @@ import (
 )
 
 // ReplacedMessage is the message with which Replace terminates an instance.
-const ReplacedMessage = "replaced by another start of its id"
+const ReplacedMessage = "replaced by another start with its ID"
 
 // Replaces reports whether a start replaces an existing instance with this status. Otherwise the start keeps the
-// instance. A nil function makes a conflict an error.
+// instance. If the function is nil, a conflict is an error.
 type Replaces func(status provider.RuntimeStatus) bool
 
 // Replaces returns the function for the policy of the options.
@@ -47,7 +47,7 @@ func resolve(ctx context.Context, h *hub.Hub, s *provider.Start, replaces Replac
 			in, err = h.ReadInstance(ctx, s.InstanceID)
 		}
 		switch {
-		case errors.Is(err, provider.ErrNotFound): // it was purged since
+		case errors.Is(err, provider.ErrNotFound): // the instance was purged in between
 			err = nil
 		case err != nil:
 		case replaces(in.Status):

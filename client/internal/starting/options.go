@@ -1,4 +1,4 @@
-// Package starting starts instances: it checks the options of a start, derives IDs, encodes and stores the input, and
+// Package starting starts instances. It checks the options of a start, derives IDs, encodes and stores the input, and
 // resolves conflicts of instance IDs.
 package starting
 
@@ -28,7 +28,7 @@ const (
 	FieldFrom = "from"
 )
 
-// Options are the options of a start. Pointers distinguish an empty value from none.
+// Options are the options of a start. A nil pointer means that the option is not set.
 type Options struct {
 	InstanceID     *string
 	IdempotencyKey *string
@@ -38,7 +38,7 @@ type Options struct {
 	// VersionSet and TagsSet report whether the caller set them, for a restart, which has other defaults.
 	VersionSet, TagsSet bool
 	IfExists            *string
-	// FromEvent is an option of a restart, and Source the history that the restart takes over.
+	// FromEvent is an option of a restart. Source is the history that the restart copies.
 	FromEvent *int64
 	Source    *provider.RestartSource
 }

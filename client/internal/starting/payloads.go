@@ -20,7 +20,7 @@ func storeInput(ctx context.Context, h *hub.Hub, s *provider.Start) (err error) 
 		return nil
 	}
 	first := provider.NewExecutionID(h.Now().UTC().Truncate(time.Millisecond), s.InstanceID, s.StartID)
-	if s.RestartFrom != nil { // the history that it takes over contains the input
+	if s.RestartFrom != nil { // the copied history contains the input
 		return copyHistoryPayloads(ctx, h, s, first)
 	}
 	about := perdure.PayloadInfo{
@@ -44,8 +44,8 @@ func storeInput(ctx context.Context, h *hub.Hub, s *provider.Start) (err error) 
 }
 
 // deleteUnusedInput deletes the payloads that a start stored if the start created no execution. If the start may have
-// created one, or the deletion fails, a sweep decides: an instance in a later execution may be the result of this
-// start, whose response was lost.
+// created an execution, the payloads are kept, and the sweep of the payload store deletes unused payloads. This is the
+// case if the response was lost and the instance is already in a later execution.
 func deleteUnusedInput(ctx context.Context, h *hub.Hub, s *provider.Start, started *provider.Instance, err error) {
 	another := err == nil && started.ExecutionNumber == 1 && started.ExecutionID != s.ExecutionID ||
 		errors.Is(err, provider.ErrAlreadyExists)
@@ -71,9 +71,8 @@ func storageKeys(s *provider.Start) (keys []string) {
 	return keys
 }
 
-// copyHistoryPayloads copies the stored payloads of the history that a restart takes over. The new execution then has
-// its own copies before the start is committed, and they outlive the old instance (R28). Other payloads stay as they
-// are.
+// copyHistoryPayloads copies the stored payloads of the history that a restart copies. The new execution then has its
+// own payloads before the start is committed, and a purge of the old instance does not delete them (R28).
 func copyHistoryPayloads(ctx context.Context, h *hub.Hub, s *provider.Start, executionID string) error {
 	about := perdure.PayloadInfo{InstanceID: s.InstanceID, ExecutionID: executionID}
 	var stored []payloads.MessagePayload
@@ -101,8 +100,8 @@ func copyHistoryPayloads(ctx context.Context, h *hub.Hub, s *provider.Start, exe
 	return copyMessagePayloads(ctx, h, s)
 }
 
-// copyMessagePayloads copies the payloads that the new execution sends again before its first turn: the inputs of
-// children that were running, and events without a response.
+// copyMessagePayloads copies the payloads that the new execution sends again before its first turn. These are the
+// inputs of children that were running, and events without a response.
 func copyMessagePayloads(ctx context.Context, h *hub.Hub, s *provider.Start) error {
 	in := provider.Instance{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, StartID: s.StartID}
 	initial := s.RestartFrom.InitialEvents(&in, "")

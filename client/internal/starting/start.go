@@ -35,8 +35,8 @@ func New(ctx context.Context, h *hub.Hub, orchestration string, input any, o Opt
 	return s, nil
 }
 
-// NewToSend returns the start of an instance that receives an event or an update. what names it for errors. The
-// idempotency key is also the ID of the event or update.
+// NewToSend returns the start of an instance that receives an event or an update. what describes the event or update in
+// errors. The idempotency key is also the ID of the event or update.
 func NewToSend(
 	ctx context.Context, h *hub.Hub, orchestration string, input any, what string, o Options,
 ) (s provider.Start, err error) {
@@ -69,8 +69,8 @@ func encodeInput(input any, limit int) (history.Payload, error) {
 	}
 }
 
-// startTime returns when a delayed start is due. It rounds up to the precision that is stored, because a start must not
-// be early.
+// startTime returns the due time of a delayed start. It rounds up to the stored precision, because a start must not be
+// early.
 func startTime(now time.Time, delay time.Duration) time.Time {
 	if delay == 0 {
 		return time.Time{}
@@ -89,8 +89,8 @@ func (o *Options) newInstanceID(h *hub.Hub, orchestration string) string {
 	}
 }
 
-// newStartID returns the ID that distinguishes a repeated start from another one (R10). The orchestration is part of
-// the ID, so that two orchestrations can use the same key.
+// newStartID returns an ID that is the same for a repeated start and different for other starts (R10). The
+// orchestration is part of the ID, so that two orchestrations can use the same key.
 func (o *Options) newStartID(orchestration string) string {
 	if o.IdempotencyKey != nil {
 		return Digest("start", orchestration, *o.IdempotencyKey)
@@ -107,8 +107,8 @@ func Digest(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:20])
 }
 
-// Run makes a start inside the interceptors. It returns the instance that has the ID, which belongs to another start if
-// replaces, which is not nil, keeps it.
+// Run makes a start inside the interceptors and returns the instance that has the ID. If replaces is not nil and keeps
+// an existing instance, the returned instance belongs to another start.
 func Run(
 	ctx context.Context, h *hub.Hub, s *provider.Start, replaces Replaces,
 ) (in provider.Instance, err error) {

@@ -16,23 +16,23 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Update is an update that is sent and waited for. It is not safe for concurrent use.
+// Update is an update with its state while it is sent and until its result arrives. It is not safe for concurrent use.
 type Update struct {
 	InstanceID, Name, ID string
 	// Status is the last known status of the instance.
 	Status provider.RuntimeStatus
 
 	hub      *hub.Hub
-	customID bool // the caller chose the ID: the update may have been sent before
+	customID bool // the caller chose the ID, so the update may have been sent before
 	input    history.Payload
-	startID  string // of the incarnation that receives the update
+	startID  string // identifies the incarnation that receives the update
 	result   *provider.UpdateResult
 }
 
 // Request describes an update.
 type Request struct {
 	InstanceID, Name string
-	ID               *string // nil: generated
+	ID               *string // nil for a generated ID
 	Input            any
 	InputField       string // the name of the input in errors
 }
@@ -58,7 +58,8 @@ func New(h *hub.Hub, r Request) (u *Update, err error) {
 	return u, err
 }
 
-// SetIncarnation sets the incarnation that receives the update. The default is the one that exists when Send is called.
+// SetIncarnation sets the incarnation that receives the update. The default is the incarnation that exists when Send is
+// called.
 func (u *Update) SetIncarnation(in *provider.Instance) { u.startID, u.Status = in.StartID, in.Status }
 
 // Payload describes a payload of the update.
@@ -92,8 +93,8 @@ type FailedError struct {
 // Error implements error.
 func (e *FailedError) Error() string { return fmt.Sprintf("update %q has no result", e.Name) }
 
-// Run sends the update and waits for its result. pending is true if ctx ended while the update is, or may be, on its
-// way.
+// Run sends the update and waits for its result. pending is true if ctx ended after the update was or may have been
+// sent.
 func (u *Update) Run(ctx context.Context) (result *provider.UpdateResult, pending bool, err error) {
 	err = u.Send(ctx)
 	if err == nil && u.result == nil {
@@ -107,7 +108,7 @@ func (u *Update) Run(ctx context.Context) (result *provider.UpdateResult, pendin
 	return nil, pending, err
 }
 
-// Send sends the update unless a call with the same ID has a result already.
+// Send sends the update unless a call with the same ID already has a result.
 func (u *Update) Send(ctx context.Context) error {
 	return u.hub.Call(ctx, clientcall.Update, u.InstanceID, u.Name, u.send)
 }
@@ -140,7 +141,7 @@ func (u *Update) send(ctx context.Context) error {
 	})
 }
 
-// readResult reads the result if there is one for this incarnation.
+// readResult reads the result of the update from this incarnation, if it exists.
 func (u *Update) readResult(ctx context.Context) error {
 	r, err := u.hub.ReadUpdate(ctx, u.InstanceID, u.ID)
 	switch {
@@ -164,7 +165,7 @@ func (u *Update) wait(ctx context.Context) error {
 // instancePollInterval is the number of polls for the result between two reads of the instance.
 const instancePollInterval = 3
 
-// pollUntilDone polls with growing delays, because most updates are done within moments.
+// pollUntilDone polls with growing delays, because most updates complete quickly.
 func (u *Update) pollUntilDone(ctx context.Context) error {
 	delay := hub.FirstDelay
 	for n := 1; ; n++ {

@@ -17,9 +17,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// admission checks whether the activity of a task may run here and now: it is due, not cancelled, not settled, in time
-// and registered, and earlier deliveries did not crash their processes. Each check returns nil, or the result of a task
-// that must not run.
+// admission checks whether the activity of a task may run. The activity must be due, registered, within its deadlines,
+// and neither cancelled nor settled. Its earlier deliveries must not have crashed their processes. Each check returns
+// nil, or the result of a task that must not run.
 type admission struct {
 	options      *Options
 	registry     *registry.Registry
@@ -85,7 +85,7 @@ func (a *admission) check(ctx context.Context, t *task) (code activityCode, refu
 	}
 
 	acquires := it.NeedsRunClaim() && !early
-	if acquires { // a settled activity needs no run lease, for which another delivery would have to wait
+	if acquires { // a lease for a settled activity would only delay other deliveries
 		if refused = a.checkSettled(ctx, t); refused != nil {
 			return activityCode{}, refused
 		}
@@ -139,8 +139,8 @@ func (a *admission) refresh(ctx context.Context, t *task) {
 	t.settledRead = settlements.NewSharedRead(ctx)
 }
 
-// resendEarly sends a work item again that is due later than its queue can delay it. Only earlier releases send such
-// work items. If the lock is lost, another worker sends it.
+// resendEarly resends a work item whose due time is beyond the maximum delay of its queue. Only earlier releases send
+// such work items. If the lock is lost, another worker resends the work item.
 func (a *admission) resendEarly(ctx context.Context, t *task) *result {
 	if !t.item.Record.Held(a.options.Clock()) {
 		return &released
@@ -165,7 +165,7 @@ func (a *admission) refuseLate(ctx context.Context, t *task) *result {
 	return t.ended(outcome.Of(it, body.ScheduleToCloseExpired(it.Name)), t.endBeforeStart())
 }
 
-// load returns the code of an activity and its input, and reads what earlier deliveries have stored.
+// load returns the code and the input of an activity, and reads the record of its earlier deliveries.
 func (a *admission) load(ctx context.Context, t *task) (code activityCode, refused *result) {
 	it := t.item
 	activity, ok := a.registry.Activity(it.Name)
@@ -190,7 +190,7 @@ func (a *admission) load(ctx context.Context, t *task) (code activityCode, refus
 	return activityCode{body.Intercept(a.interceptors, activity.Run), input}, nil
 }
 
-// refuseUnregistered releases an activity that this build does not have, and records that.
+// refuseUnregistered releases an activity that is not registered in this build, and records the reason.
 func (a *admission) refuseUnregistered(ctx context.Context, t *task) *result {
 	metrics := intake.MetricsOf(a.options.Clock(), []string{intake.DimensionHub, intake.DimensionQueue},
 		intake.MetricUnit{Name: intake.MetricUnregistered, Unit: intake.UnitCount})
@@ -211,8 +211,8 @@ func (a *admission) completionTokens(ctx context.Context, t *task) (tokens provi
 	return tokens, nil
 }
 
-// readRecord reads what earlier attempts and deliveries have stored: heartbeat details, invocation timeouts, and a
-// pending attempt, whose result it returns. It reads nothing for the first delivery of a first attempt.
+// readRecord reads the record of earlier attempts and deliveries: heartbeat details, invocation timeouts and a pending
+// attempt. It returns the result of a pending attempt. It reads nothing for the first delivery of a first attempt.
 func (a *admission) readRecord(ctx context.Context, t *task) (refused *result) {
 	it := t.item
 	if it.Attempt <= 1 && it.Record.ReceiveCount <= 1 && it.NotBefore == nil && !it.PossibleDuplicate {
@@ -241,7 +241,7 @@ func (a *admission) readRecord(ctx context.Context, t *task) (refused *result) {
 	return nil
 }
 
-// settled lets the tasks continue that wait for the finished ones, some of which were released.
+// settled unblocks the tasks that wait for finished tasks. releasedIDs contains the records of released tasks.
 func (a *admission) settled(b *batch, finished []finishedTask, releasedIDs []string) {
 	for _, e := range finished {
 		a.crashes.guard.EndTurn(e.task)

@@ -5,11 +5,12 @@ import (
 	"sync"
 )
 
-// background runs calls in the background of a batch: lease renewals, and writes of heartbeats and records. They end
-// with the batch. Afterwards the records are deleted or belong to another worker, and a frozen function would continue
-// the calls minutes later. Reads of cancel records do not run here, because other batches share them.
+// background runs calls in the background of a batch: lease renewals, and writes of heartbeats and records. The calls
+// end with the batch. After the batch, its records are deleted or belong to another worker, and a frozen function would
+// continue the calls minutes later. Reads of cancel records are not background calls, because several batches share the
+// reads.
 type background struct {
-	ctx   context.Context //nolint:containedctx // that of the batch without its end, for renewals in the grace period
+	ctx   context.Context //nolint:containedctx // the batch's context without its end, for renewals in the grace period
 	stop  context.CancelFunc
 	calls sync.WaitGroup
 }

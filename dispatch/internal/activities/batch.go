@@ -23,8 +23,8 @@ type batch struct {
 	activityCtx context.Context //nolint:containedctx // as above
 	results     collector.Collector[finishedTask]
 	worker      *Worker
-	// stopAt is when the activities are stopped, and abandonAt when they are abandoned, because the invocation ends.
-	// They are zero if ctx has no deadline.
+	// The activities are stopped at stopAt and abandoned at abandonAt, because the invocation ends. Both times are zero
+	// if ctx has no deadline.
 	stopAt, abandonAt time.Time
 	startedAt         time.Time
 	suspects          isolation.Queue
@@ -33,7 +33,7 @@ type batch struct {
 
 	// The supervisor's lock guards the following fields.
 	tasks []task
-	// stopReason is why no more activities start; nil if they may.
+	// stopReason is the reason for which no more activities start. It is nil while activities may start.
 	stopReason *perdure.CancelledError
 	background background
 }
@@ -58,7 +58,7 @@ func newBatch(ctx context.Context, w *Worker, items []provider.LockedWorkItem, s
 	return b
 }
 
-// sharedReadOf returns the read that a task shares with an earlier one of the same execution, or a new one.
+// sharedReadOf returns the read that a task shares with an earlier task of the same execution, or a new read.
 func sharedReadOf(ctx context.Context, earlier []task, executionID string) *settlements.SharedRead {
 	for i := range earlier {
 		if earlier[i].settledRead != nil && earlier[i].item.ExecutionID == executionID {
@@ -68,8 +68,8 @@ func sharedReadOf(ctx context.Context, earlier []task, executionID string) *sett
 	return settlements.NewSharedRead(ctx)
 }
 
-// readCancels reads the cancel record if all tasks would wait for the same read first. This goroutine reads, because
-// the goroutine of each task would first have to grow its stack for the call.
+// readCancels reads the cancel record if all tasks would first wait for the same read. The batch's goroutine makes the
+// call, because each task's goroutine would have to grow its stack for the call.
 func (b *batch) readCancels() {
 	read := b.tasks[0].cancelRead
 	for i := range b.tasks {
@@ -80,8 +80,8 @@ func (b *batch) readCancels() {
 	read.Read()
 }
 
-// endTimes returns when the activities of an invocation are stopped, and when they are abandoned. At least three
-// eighths of a short invocation remain for the activities.
+// endTimes returns the times at which the activities of an invocation are stopped and abandoned. At least three eighths
+// of a short invocation remain for the activities.
 func (o *Options) endTimes(ctx context.Context) (stopAt, abandonAt time.Time) {
 	end, ok := ctx.Deadline()
 	if !ok {

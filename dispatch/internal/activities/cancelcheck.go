@@ -12,8 +12,8 @@ import (
 )
 
 // cancelCheck checks before the code runs whether the activity is cancelled (R12). If the call waits for the end of a
-// cancelled activity, the end is always sent (R23). So that no other delivery runs the code then, a task acquires the
-// run lease before it reads the cancel record.
+// cancelled activity, the end is always sent (R23). The task acquires the run lease before it reads the cancel record,
+// so that no other delivery runs the code after that end.
 type cancelCheck struct {
 	options    *Options
 	provider   provider.Provider

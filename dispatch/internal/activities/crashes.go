@@ -14,8 +14,8 @@ import (
 )
 
 // crashGuard writes crash markers, lets activities with markers run alone, and fails them as poison after too many
-// (R13). Deliveries alone do not count, because an outage causes them too. A single marker proves little: a deployment
-// or another record may have killed the process.
+// (R13). Deliveries without a crash do not count, because an outage also causes deliveries. A single marker proves
+// little: a deployment or another record may have killed the process.
 type crashGuard struct {
 	guard    *isolation.Guard
 	options  *Options
@@ -33,8 +33,8 @@ func (t *task) Delivery() provider.Attempt {
 // Crashes returns the state of the task's crash markers. It implements isolation.Task.
 func (t *task) Crashes() *isolation.State { return &t.crashes }
 
-// mark writes the crash marker of a delivery before its code runs. It refuses poison. When it returns, the leases of
-// the batch were taken.
+// mark writes the crash marker of a delivery before its code runs. It refuses poison. The leases of the batch have been
+// taken when mark returns.
 func (g *crashGuard) mark(ctx context.Context, t *task, together bool) *result {
 	err := g.guard.Mark(ctx, t, together)
 	if t.lease.owned {

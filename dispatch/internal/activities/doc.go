@@ -13,6 +13,6 @@
 //   - outcomes.go, pending.go, stalled.go: other outcomes, which package outcome builds
 //   - settlement.go, release.go: outcomes are sent, records are deleted, or released to the queue
 //
-// If the process dies, its leases expire, and the queue delivers the records again. admission.go then decides whether
-// the activity runs again. docs/internals/activity.md lists the cases.
+// If the process crashes, its leases expire, and the queue delivers the records again. admission.go then decides
+// whether the activity runs again. docs/internals/activity.md lists the cases.
 package activities

@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/keyorder"
 )
 
-// linkKeys orders the tasks of a batch by their exclusive keys, and returns how many wait for another one. The lease of
-// a waiting task is taken at the given time: with that of the first task of the key.
+// linkKeys orders the tasks of a batch by their exclusive keys, and returns the number of tasks that wait for another
+// task. The lease of a waiting task is taken at leaseAt, together with the lease of the first task of the key.
 func linkKeys(tasks []task, leaseAt time.Time) (waiting int) {
 	place := func(t *task) *keyorder.Place { return &t.key }
 	group := func(t *task) string { return t.item.Record.Group }
@@ -27,7 +27,7 @@ func linkKeys(tasks []task, leaseAt time.Time) (waiting int) {
 const maxLock = 12 * time.Hour
 
 // isLate reports whether a batch is in the second half of its time, in which no waiting task starts. An activity that
-// takes half of the time would be interrupted and repeated. Instead, it is the first one in a later batch.
+// takes half of the time would be interrupted and repeated. Instead, the activity runs first in a later batch.
 func (b *batch) isLate(now time.Time) bool {
 	end := b.stopAt
 	if end.IsZero() {
@@ -40,7 +40,7 @@ func (b *batch) isLate(now time.Time) bool {
 // the others. After the ten deliveries that it may have spent behind others, it retries for about twenty minutes.
 const maxResendAfterDeliveries = 14
 
-// resendAfter returns the delivery from which on a released task is sent again. It is negative for never.
+// resendAfter returns the number of deliveries after which a released task is resent. A negative number means never.
 func (o *Options) resendAfter(t *task) int {
 	if t.item.ExclusiveKey != "" && !t.key.WasReleased() {
 		return min(o.ResendAfterDeliveries, maxResendAfterDeliveries)

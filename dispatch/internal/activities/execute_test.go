@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Without interceptors, an activity runs as if there were no such feature.
+// Without interceptors, the feature adds no cost to an activity.
 func TestRunCode_noInterceptors_allocatesNothing(t *testing.T) {
 	input := json.RawMessage("1")
 	plain := registry.Activity{

@@ -54,7 +54,7 @@ func (h activityHandle) Record(details json.RawMessage, err error) {
 	s.Unlock()
 
 	if dropped {
-		t.Log().WarnContext(t.batch.ctx, "heartbeat details dropped, keeping the previous ones",
+		t.Log().WarnContext(t.batch.ctx, "heartbeat details dropped, using the previous details",
 			"event", logevent.HeartbeatDetailsDropped, "error", err)
 	}
 }
@@ -75,8 +75,8 @@ func (w *heartbeatWriter) expect(t *task, expire context.CancelCauseFunc) {
 	w.supervisor.WakeAt(h.Last().Add(heartbeatTimeout(t.item)))
 }
 
-// writeDue writes the details of a running task and ends its attempt, if that is due. It returns when it must be called
-// again.
+// writeDue writes the details of a running task and ends its attempt, if either is due. It returns the time of the next
+// call.
 func (w *heartbeatWriter) writeDue(t *task, now time.Time) (next time.Time) {
 	h := t.heartbeats
 	if h == nil {
@@ -99,9 +99,9 @@ func heartbeatTimeout(it *provider.LockedWorkItem) time.Duration {
 	return time.Duration(it.HeartbeatMs) * time.Millisecond
 }
 
-// mayWrite reports whether the worker may write the activity's record. It may not after the lock has ended, because
-// another worker may write it, and not for a deleted instance, because the write would remain. The hold of a polled
-// record also ends when its poller stops; heartbeats are still written then.
+// mayWrite reports whether the worker may write the activity's record. After the lock has ended, another worker may
+// write the record. After the instance is deleted, nothing would delete the record. The hold of a polled record ends
+// when its poller stops, but heartbeats are still written.
 func (t *task) mayWrite(now time.Time) bool {
 	h := t.item.Record.Hold
 	stopping := t.stop.reason != nil && t.stop.reason.Reason == perdure.ReasonShutdown && h != nil && h.Ended()
@@ -135,7 +135,7 @@ func (w *heartbeatWriter) write(ctx context.Context, t *task, in phase) {
 	case writer <- struct{}{}:
 		defer func() { <-writer }()
 	case <-time.After(intake.WriteTimeout):
-		return // the other write takes as long
+		return // another write has not ended within its timeout
 	}
 
 	r, due := w.take(t, in)
@@ -164,7 +164,7 @@ func (w *heartbeatWriter) store(ctx context.Context, t *task, r provider.Activit
 	return w.supervisor.recorder.write(ctx, t, r)
 }
 
-// take returns the details of a task in a phase that are to be written.
+// take returns the unwritten details of a task in a phase. due is false if nothing may be written.
 func (w *heartbeatWriter) take(t *task, in phase) (r provider.ActivityRecord, due bool) {
 	w.supervisor.Lock()
 	defer w.supervisor.Unlock()

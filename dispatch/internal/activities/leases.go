@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// lease is a short lock of a record. The visibility timeout of a work queue is as long as an invocation may take, so
-// that without a lease the death of a worker would go unnoticed for as long. Activities of less than a few seconds need
-// none. The record itself has the end of the lock (provider.LockHold).
+// lease is a short lock of a record. The visibility timeout of a work queue covers a whole invocation. Without a lease,
+// the records of a worker that crashed would stay locked for that time. Activities that run for less than a few seconds
+// need no lease. The record stores the end of the lock (provider.LockHold).
 type lease struct {
 	// owned is true if the worker renews the lock. The lock of a polled record is renewed by its poller.
 	owned    bool
@@ -23,8 +23,8 @@ type lease struct {
 
 func (l *lease) schedule(at time.Time) { l.renewAt = at }
 
-// isReleasing reports whether the hold of a polled record may have ended because its poller stops: a poller first
-// releases the records, and then ends the contexts. The lock is not lost then.
+// isReleasing reports whether the hold of a polled record may have ended because its poller is stopping. A poller first
+// releases the records and then ends the contexts. In this case, the lock is not lost.
 func (l *lease) isReleasing(now time.Time, limit time.Duration) bool {
 	if l.endedAt.IsZero() {
 		l.endedAt = now
@@ -41,8 +41,8 @@ type leases struct {
 // renewTogether is the maximum time between the due times of leases that are renewed in one call.
 const renewTogether = time.Second
 
-// takeEarly takes the leases of all redelivered records of a batch in one call, before their activities start. If one
-// of them crashes the process, or while they wait for each other, the records are not locked for a whole invocation.
+// takeEarly takes the leases of all redelivered records of a batch in one call, before their activities start. Without
+// these leases, a crash of one activity would lock all the records for a whole invocation.
 func (l *leases) takeEarly(b *batch) {
 	s := l.supervisor
 	var tasks []*task
@@ -86,7 +86,7 @@ func (l *leases) extend(ctx context.Context, items []provider.LockedWorkItem) ([
 	return l.provider.RenewWorkItemLocks(ctx, o.Queue, o.LockTimeout, items...)
 }
 
-// firstRenewal returns when the lease of an activity that starts is taken, or renewed for the first time.
+// firstRenewal returns the time at which the lease of a starting activity is taken, or first renewed.
 func (l *leases) firstRenewal(t *task) time.Time {
 	o := l.supervisor.options
 	if t.lease.owned && t.item.Record.Hold != nil {
@@ -107,7 +107,7 @@ func (l *leases) check(t *task, now time.Time) {
 	l.supervisor.loseLock(t, now)
 }
 
-// renewDue starts the renewals of a batch that are due, and returns when the next ones are.
+// renewDue starts the renewals of a batch that are due, and returns the due time of the next ones.
 func (l *leases) renewDue(b *batch, now time.Time) (next time.Time) {
 	var together []*task
 	due := false
@@ -134,8 +134,9 @@ func (l *leases) renewDue(b *batch, now time.Time) (next time.Time) {
 	return next
 }
 
-// needsRenewal reports whether the worker renews the lock of a task: while it runs, while it waits for its exclusive
-// key, because its record blocks the key, and while it has a lease, until its record is deleted.
+// needsRenewal reports whether the worker renews the lock of a task. The worker renews the lock while the task runs. It
+// also renews the lock while the task waits for its exclusive key, because its record blocks the key. If the task has a
+// lease, the worker renews the lock until the record is deleted.
 func (t *task) needsRenewal() bool {
 	if !t.lease.owned || t.stop.lockLost {
 		return false
@@ -163,7 +164,7 @@ func (l *leases) renew(b *batch, tasks []*task, now time.Time) {
 	})
 }
 
-// renewed handles the results of renewals that started at the given time. Each replaces a cancel poll.
+// renewed handles the results of renewals that started at the given time. Each renewal replaces a cancel poll.
 func (l *leases) renewed(b *batch, tasks []*task, started time.Time, renewals []provider.Renewal, err error) {
 	s := l.supervisor
 	s.Lock()
@@ -205,7 +206,7 @@ func (l *leases) renewed(b *batch, tasks []*task, started time.Time, renewals []
 	s.Check()
 }
 
-// nextRenewal returns when a lease is renewed again. After a failure, that is soon.
+// nextRenewal returns the time of a lease's next renewal. A failed renewal is retried soon.
 func (l *leases) nextRenewal(t *task, now time.Time) time.Time {
 	buffer := l.supervisor.options.LockRenewalBuffer
 	soon := now.Add(buffer / intake.RenewalTries)

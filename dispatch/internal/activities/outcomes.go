@@ -27,7 +27,7 @@ type finishedTask struct {
 
 func byIndex(a, b finishedTask) int { return a.task.index - b.task.index }
 
-// cancelOutcome returns how a cancelled activity ended whose code returned.
+// cancelOutcome returns the outcome of a cancelled activity whose code returned.
 func (r result) cancelOutcome() provider.CancelOutcome {
 	if r.outcome != nil && r.outcome.Error == nil {
 		return provider.OutcomeCompleted
@@ -35,7 +35,8 @@ func (r result) cancelOutcome() provider.CancelOutcome {
 	return provider.OutcomeStopped
 }
 
-// ended returns the result of a task with an outcome. end is how the activity ended, for a call that waits for that.
+// ended returns the result of a task with an outcome. If the call waits for the end of the activity, end is the kind of
+// end.
 func (t *task) ended(o *provider.ActivityOutcome, end string) *result {
 	if t.item.WaitForCancellation {
 		o.Ended = end
@@ -61,7 +62,7 @@ func (t *task) resultOf(r result) result {
 }
 
 // abandonedResult returns the result of an activity that did not return within its grace period. If the worker stopped
-// it, the next delivery determines the outcome.
+// the activity, the next delivery determines the outcome.
 func (t *task) abandonedResult() result {
 	if !t.isEndAwaited() || t.stop.isByWorker() {
 		return result{}
@@ -69,8 +70,8 @@ func (t *task) abandonedResult() result {
 	return t.withEnd(result{outcome: outcome.Cancelled(t.item, t.stop.reason)}, history.OutcomeAbandoned, t.stop.at)
 }
 
-// withEnd adds to the outcome of a cancelled activity how it ended and when the worker observed the cancellation, if
-// the call waits for that.
+// withEnd extends the outcome of a cancelled activity, if the call waits for the end. It adds the kind of end and the
+// time at which the worker observed the cancellation.
 func (t *task) withEnd(r result, end string, seenAt time.Time) result {
 	if r.outcome == nil || !t.item.WaitForCancellation {
 		return r
@@ -81,7 +82,7 @@ func (t *task) withEnd(r result, end string, seenAt time.Time) result {
 	return result{outcome: &o}
 }
 
-// withEarlierEnd adds to the outcome of an attempt that an earlier one was abandoned, so that its code may still run.
+// withEarlierEnd marks the outcome of an attempt if an earlier attempt was abandoned and its code may still run.
 func (t *task) withEarlierEnd(r result) result {
 	if r.outcome == nil || r.outcome.Ended != "" || t.earlier.end == "" || !t.item.WaitForCancellation {
 		return r
@@ -91,7 +92,7 @@ func (t *task) withEarlierEnd(r result) result {
 	return result{outcome: &o}
 }
 
-// endBeforeStart returns how an activity ended whose code does not start here.
+// endBeforeStart returns the kind of end of an activity whose code does not start in this delivery.
 func (t *task) endBeforeStart() string {
 	previous, record := t.run.Previous()
 	switch {

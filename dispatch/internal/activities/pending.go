@@ -18,8 +18,8 @@ import (
 // pendingPrecision is the precision of the stored times of a pending attempt.
 const pendingPrecision = time.Millisecond
 
-// becomesPending reports whether a result makes the attempt pending. If the worker has stopped the activity, it runs
-// again instead, because another worker may have it. An AtMostOnce attempt does not run again and becomes pending.
+// becomesPending reports whether a result makes the attempt pending. An activity that the worker has stopped runs again
+// instead, because another worker may have it. An AtMostOnce attempt does not run again and becomes pending.
 func (t *task) becomesPending(r result) bool {
 	stopped := t.stop.lockLost || !t.item.AtMostOnce && t.stop.isByWorker()
 	return r.outcome != nil && r.outcome.Pending != nil && !stopped
@@ -57,8 +57,8 @@ func (t *task) pendingBefore(ctx context.Context, record *provider.ActivityRecor
 }
 
 // storePending stores pending attempts before they are sent. If that fails and the call waits for the end of the
-// activity, the task is released: another delivery must not report an end while the token is valid. Other attempts are
-// sent anyway. So are AtMostOnce ones, which the next delivery could only report as interrupted.
+// activity, the task is released. Another delivery must not report an end while the token is valid. Other attempts are
+// sent anyway. AtMostOnce attempts are always sent, because the next delivery could only report them as interrupted.
 func (r *recorder) storePending(ctx context.Context, finished []finishedTask) []finishedTask {
 	if !slices.ContainsFunc(finished, isNewlyPending) {
 		return finished
@@ -77,7 +77,7 @@ func (r *recorder) storePending(ctx context.Context, finished []finishedTask) []
 	return finished
 }
 
-// isNewlyPending reports whether the code of a task, which has run here, made the attempt pending.
+// isNewlyPending reports whether the code ran in this delivery and made the attempt pending.
 func isNewlyPending(e finishedTask) bool {
 	return !e.release && e.outcome != nil && e.outcome.Pending != nil && e.task.hasStarted()
 }

@@ -23,8 +23,8 @@ func (w *Worker) RenewRecords(
 	return lost, err
 }
 
-// renewalItems returns the running tasks of polled records, and the work items for their renewals. A task is nil if the
-// record has none that runs. Such a record is renewed, too.
+// renewalItems returns the running tasks of polled records, and the work items for their renewals. A task is nil if its
+// record has no running task. The lock of such a record is renewed anyway.
 func (s *supervisor) renewalItems(
 	records []provider.Record, now time.Time,
 ) (tasks []*task, items []provider.LockedWorkItem) {

@@ -30,8 +30,8 @@ func (r *recorder) cancelEnd(ctx context.Context, t *task, seenAt time.Time, end
 	}
 }
 
-// observations records cancellations whose ends are awaited. If this worker dies, another one reports the end with the
-// recorded time. The supervisor's lock is held.
+// observations records cancellations whose ends are awaited. If this worker crashes, another one reports the end with
+// the recorded time. The supervisor's lock is held.
 func (r *recorder) observations(s *supervisor, observed []observation) {
 	for _, o := range observed {
 		if t := o.task; o.awaited && t.mayWrite(r.options.Clock()) {

@@ -8,14 +8,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// mayHaveEnded reports whether a work item needs the check. The first delivery of a first attempt does not.
+// mayHaveEnded reports whether hasEnded must check a work item. The first delivery of a first attempt needs no check.
 func mayHaveEnded(it *provider.LockedWorkItem) bool {
 	return it.Record.ReceiveCount > 1 || it.Attempt > 1 || it.PossibleDuplicate || it.NotBefore != nil
 }
 
 // hasEnded reads history with strong consistency before the code of a redelivered work item runs. It reports whether
-// the activity was settled or its attempt is outdated: a worker died after it sent the outcome, a record could not be
-// deleted, or the work item is a copy. If the history is unreadable, the activity counts as open.
+// the activity was settled or its attempt is outdated. This happens if a worker crashed after it sent the outcome, if a
+// record could not be deleted, or if the work item is a copy. If the history is unreadable, the activity counts as
+// open.
 func (a *admission) hasEnded(ctx context.Context, t *task) (ended bool, err error) {
 	it := t.item
 	if !mayHaveEnded(it) {

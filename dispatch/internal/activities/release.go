@@ -47,8 +47,8 @@ func (s *settlement) resend(ctx context.Context, tasks []*task) (rest []*task) {
 	return rest
 }
 
-// isResendDue reports whether a released task gets a new record, without counted deliveries. It does if its many
-// deliveries were not failures of its code, or if its worker stopped it after it made progress.
+// isResendDue reports whether a released task gets a new record, whose delivery count is zero. A task needs a new
+// record after many deliveries that were not failures of its code, or if its worker stopped the code after progress.
 func (s *settlement) isResendDue(t *task, now time.Time) bool {
 	after := s.options.resendAfter(t)
 	switch {
@@ -104,6 +104,6 @@ func (s *settlement) release(ctx context.Context, tasks []*task) (failed []strin
 	return append(failed, intake.AbandonAfter(ctx, s.base, queue, apart, intake.SpreadDelay)...)
 }
 
-// noDelay is the delay of a record that was released because an earlier one of its key was. The queue delivers nothing
-// of the key until that earlier one is visible.
+// noDelay is the delay of a record that is released because an earlier record of its key was released. The queue
+// delivers no record of the key until the earlier one is visible.
 func noDelay(*provider.Record) time.Duration { return 0 }

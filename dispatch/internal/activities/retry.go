@@ -9,8 +9,8 @@ import (
 )
 
 // addRetryTime adds the time of the next attempt to the outcome of a failed one that is retried. retry.Next decides by
-// the retry policy. The orchestrator sends the next attempt, because it knows whether the activity is open
-// and which attempt is current (R14). Heartbeat details for the next attempt are written first.
+// the retry policy. The orchestrator sends the next attempt, because history shows whether the activity is open and
+// which attempt is current (R14). Heartbeat details for the next attempt are written first.
 func (w *Worker) addRetryTime(ctx context.Context, t *task, r result) result {
 	it := t.item
 	if r.outcome == nil || r.outcome.Error == nil || it.Retry == nil {

@@ -53,7 +53,7 @@ func (r *runLeases) acquired(t *task, next provider.Run, claim *provider.RunClai
 	}
 }
 
-// stopAt returns when a task is stopped unless its lease is renewed.
+// stopAt returns the time at which a task is stopped unless its lease is renewed.
 func (r *runLeases) stopAt(t *task) time.Time { return r.client.StopAt(t.run, t.stop.reason != nil) }
 
 // check stops an activity whose lease could not be renewed before another delivery may start. At the end of the lease,
@@ -69,7 +69,7 @@ func (r *runLeases) check(t *task, now time.Time) {
 	t.stop.abandonBy(t.run.Until())
 }
 
-// renewDue renews the lease of a task if that is due. It returns when it must be called again.
+// renewDue renews the lease of a task if a renewal is due. It returns the time of the next call.
 func (r *runLeases) renewDue(t *task, now time.Time) (next time.Time) {
 	if !t.run.IsHeld() {
 		return time.Time{}
@@ -116,8 +116,8 @@ func (r *runLeases) renew(ctx context.Context, t *task) {
 	s.Check()
 }
 
-// storeOutcomes stores outcomes with their run leases before they are sent. It marks those to be released that could
-// not be stored.
+// storeOutcomes stores outcomes with their run leases before they are sent. It marks a task for release if its outcome
+// could not be stored.
 func (r *runLeases) storeOutcomes(ctx context.Context, finished []finishedTask) []finishedTask {
 	if !slices.ContainsFunc(finished, endsRun) {
 		return finished

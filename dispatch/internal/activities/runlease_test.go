@@ -9,7 +9,7 @@ import (
 )
 
 // A suspect waits for longer than its run lease, which a copy acquires and releases. When the suspect acquires the
-// lease again, it knows that, and does not start an attempt that may start only once.
+// lease again, it detects the other holder, and does not start an attempt that may start only once.
 func TestRunLeases_acquiredAgain_knowsTheHolderInBetween(t *testing.T) {
 	t.Parallel()
 	r := newRunLeases(&supervisor{options: &Options{}}, nil)

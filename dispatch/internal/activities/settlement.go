@@ -57,7 +57,8 @@ func (t *task) isDeletedByMapping() bool {
 }
 
 // acknowledge sends outcomes and deletes records. It deletes the crash markers of records that could not be deleted or
-// that ran alone. It leaves time for that before the deadline of ctx, also for the records that it returns.
+// that ran alone. It reserves time before the deadline of ctx to delete these markers and the markers of the records
+// that it returns.
 func (s *settlement) acknowledge(
 	ctx context.Context, finished []finishedTask, done []provider.CompletedWorkItem,
 ) (refused []provider.Record, err error) {

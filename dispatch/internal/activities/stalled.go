@@ -22,7 +22,7 @@ func (t *task) isInvocationTimeout() bool {
 		t.startedAt.Sub(b.startedAt) <= b.stopAt.Sub(t.startedAt)
 }
 
-// countTimeout counts the invocation timeouts of a task that is about to be released, and returns its result: the
+// countTimeout counts the invocation timeouts of a task that is about to be released, and returns its result. The
 // attempt fails after maxInvocationTimeouts. returned is false if the code may still run.
 func (s *supervisor) countTimeout(ctx context.Context, t *task, returned bool) result {
 	n := 0

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// stopState is why and when a running activity was stopped: its context has ended, and the worker waits for the code
-// until abandonAt. The supervisor's lock guards it while the code runs.
+// stopState describes why and when a running activity was stopped. Its context has ended, and the worker waits for the
+// code until abandonAt. The supervisor's lock guards it while the code runs.
 type stopState struct {
 	// reason is the cause of the context's end, at the time at. It is nil if the activity was not stopped.
 	reason        *perdure.CancelledError
@@ -22,7 +22,7 @@ type stopState struct {
 	executionEnded bool
 }
 
-// isByWorker reports whether the worker stopped the activity for a reason of its own.
+// isByWorker reports whether the worker stopped the activity for its own reason, not for a cancel.
 func (s *stopState) isByWorker() bool { return s.reason != nil && isWorkerReason(s.reason.Reason) }
 
 func (s *stopState) abandonBy(at time.Time) { s.abandonAt = intake.Earlier(s.abandonAt, at) }
@@ -34,7 +34,7 @@ func (s *stopState) setCancelled(c *provider.CancelInfo) {
 	}
 }
 
-// isWorkerReason reports whether a reason concerns the worker alone: another worker can continue the activity.
+// isWorkerReason reports whether a reason concerns only the worker, so that another worker can continue the activity.
 func isWorkerReason(r perdure.CancelReason) bool {
 	return r == perdure.ReasonLockLost || r == perdure.ReasonInvocationDeadline || r == perdure.ReasonShutdown
 }

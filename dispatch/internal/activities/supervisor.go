@@ -36,7 +36,7 @@ type supervisor struct {
 	updates updates
 }
 
-// updates are to be logged when the lock is free.
+// updates holds events that are logged after the lock is released.
 type updates struct {
 	cancels []observation
 	expired []*task // stopped because their run leases could not be renewed
@@ -202,7 +202,7 @@ func (s *supervisor) WakeAt(at time.Time) {
 	}
 }
 
-// Check does what is due for all activities and schedules the next call. It implements cancelpoll.Supervisor.
+// Check does the due work for all activities and schedules the next call. It implements cancelpoll.Supervisor.
 func (s *supervisor) Check() {
 	s.Lock()
 	now := s.options.Clock()
@@ -228,7 +228,7 @@ func (s *supervisor) Check() {
 	}
 }
 
-// checkBatch does what is due for the tasks of a batch and returns when it must be called again.
+// checkBatch does the due work for the tasks of a batch and returns the time of the next call.
 func (s *supervisor) checkBatch(b *batch, now time.Time) (next time.Time, abandoned []abandonment) {
 	if b.stopReason == nil && !b.stopAt.IsZero() && !now.Before(b.stopAt) {
 		b.stopReason = &perdure.CancelledError{

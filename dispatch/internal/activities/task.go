@@ -64,7 +64,7 @@ const (
 	phaseSettled // the record is deleted, released or lost
 )
 
-// earlierRuns is what the task knows about earlier attempts and deliveries of its activity.
+// earlierRuns describes earlier attempts and deliveries of a task's activity, as far as the task has read them.
 type earlierRuns struct {
 	// end is history.OutcomeAbandoned if one of them was abandoned, so that its code may still run.
 	end string

@@ -194,8 +194,8 @@ func (w *Worker) count(t *task, r result) {
 	}
 }
 
-// logEnd logs how an activity ended after its context had ended. A panic is logged then as well, because nothing else
-// may report it.
+// logEnd logs how an activity ended after its context had ended. It logs a panic as well, because nothing else may
+// report the panic.
 func (w *Worker) logEnd(ctx context.Context, t *task, r result) {
 	reason := t.stop.reason
 	attrs := []any{
@@ -206,7 +206,7 @@ func (w *Worker) logEnd(ctx context.Context, t *task, r result) {
 	case r.outcome != nil && r.outcome.Error != nil && isCrash(r.outcome.Error.Type):
 		t.Log().WarnContext(ctx, "activity panicked after its context ended", append(attrs,
 			"event", logevent.ActivityCleanupPanicked, "error", w.options.textOf(r.outcome.Error))...)
-	case !isWorkerReason(reason.Reason): // otherwise the log has that the work item is released
+	case !isWorkerReason(reason.Reason): // otherwise the release of the work item is logged
 		t.Log().InfoContext(ctx, "cancelled activity ended within its grace period", append(attrs,
 			"event", logevent.ActivityCancelledEnded)...)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// source identifies an outcome of a message by its index, or a message that brings a due attempt.
+// source identifies an outcome of a message by its index, or a message with a due attempt.
 type source struct {
 	record string
 	index  int
@@ -29,8 +29,8 @@ const (
 // Ledger records how a session has processed the attempts of its messages (R14).
 type Ledger struct {
 	verdicts map[source]verdict
-	// timeouts are the outcomes of pending attempts whose time limit has expired, by the messages that revealed it.
-	// They are inputs of the turn if their verdict is isInput.
+	// timeouts are the outcomes of pending attempts whose time limit has expired, by the messages that led to the
+	// check. They are inputs of the turn if their verdict is isInput.
 	timeouts map[source]provider.ActivityOutcome
 }
 
@@ -49,7 +49,7 @@ func (l *Ledger) TimedOut(m *provider.InboxMessage) (o provider.ActivityOutcome,
 	return o, ok
 }
 
-// Done returns the number of messages at the front that leave nothing for a turn.
+// Done returns the number of messages at the front that need no turn.
 func (l *Ledger) Done(all []provider.InboxMessage) (n int) {
 	for n < len(all) && l.isDone(&all[n]) {
 		n++

@@ -86,9 +86,9 @@ func lastHeartbeat(p *provider.PendingAttempt) time.Time {
 	return p.Since
 }
 
-// withHeartbeat returns a pending attempt with the last heartbeat of its token holder. The time of that is by the
-// holder's clock, which can be wrong. A new heartbeat whose time is before the previous one, or in the future, counts
-// as one of now, once.
+// withHeartbeat returns a pending attempt with the last heartbeat of its token holder. The time of that heartbeat is by
+// the holder's clock, which can be wrong. A new heartbeat with a time before the previous one, or in the future, counts
+// once as a heartbeat at the current time.
 func withHeartbeat(
 	attempt int, p *provider.PendingAttempt, record *provider.ActivityRecord, now time.Time,
 ) provider.PendingAttempt {

@@ -12,12 +12,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An attempt that is completed asynchronously has no worker that enforces its time limits. The session does, without
-// code: it stores the attempt in the activity's retry item, on the condition that the head is current, with the message
-// by which it did so, and holds a timer for the nearest limit. When the timer fires, the session reads the activity's
-// record. After a heartbeat, it sets the next timer. Otherwise the attempt has ended, and the policy decides. If two
-// messages check an attempt at the same time, one of them has no effect. If a message is redelivered, its timer is sent
-// again.
+// An attempt that is completed asynchronously has no worker that enforces its time limits. The session enforces them,
+// without code. It stores the attempt and the message that caused the write in the activity's retry item, on the
+// condition that the head is current. It also holds a timer for the nearest limit. When the timer fires, the session
+// reads the activity's record. After a heartbeat, it sets the next timer. Otherwise the attempt has ended, and the
+// policy decides. If two messages check an attempt at the same time, one of them has no effect. If a message is
+// redelivered, its timer is sent again.
 
 // check is a message by which a pending attempt is stored or checked.
 type check struct {
@@ -176,7 +176,7 @@ func (u *pendingUpdates) checkLater(
 	u.ledger.setDone(c.from)
 }
 
-// end ends an attempt whose time limit has expired, as a failed attempt ends.
+// end ends an attempt whose time limit has expired. The attempt counts as failed.
 func (u *pendingUpdates) end(ctx context.Context, c *check, was *provider.ActivityRetry, o provider.ActivityOutcome) {
 	p := was.Pending
 	o.ActivityID, o.Attempt, o.Segment = was.ActivityID, was.Attempt, p.Segment

@@ -31,14 +31,15 @@ type run struct {
 	refused    []provider.OutputFailure
 }
 
-// collection contains the attempts of messages that are to be processed, and their sources.
+// collection contains the unprocessed attempts of messages, and their sources.
 type collection struct {
 	failed     []provider.ActivityOutcome
 	failedFrom []source
 	due        []provider.DueAttempt
 	checks     []check // one for each due attempt
 	pending    []pendingAttempt
-	// settled are the activities that messages before the last one have settled, though no turn has consumed them yet.
+	// settled are the activities that messages before the last one have settled. No turn has consumed these messages
+	// yet.
 	settled map[int64]bool
 }
 
@@ -109,10 +110,10 @@ func (r *run) retry(ctx context.Context, c *collection) (waiting []provider.Acti
 	return results.Waiting, nil
 }
 
-// add adds the attempts of a message that are to be processed. A failed attempt may lead to the next one if its
-// activity is open. If the activity is cancelled and its end is awaited, none follows, and a failure of the current
-// attempt is the end of the activity. A due attempt is then sent, and its worker reports the end. add returns false if
-// the open activities are not known.
+// add adds the unprocessed attempts of a message. Another attempt can follow a failed one if the activity is open. If
+// the activity is cancelled and its end is awaited, no attempt follows, and a failure of the current attempt is the end
+// of the activity. A due attempt of such an activity is sent, and its worker reports the end. add returns false if the
+// open activities are not known.
 func (c *collection) add(x *execution.Execution, m *provider.InboxMessage, l *Ledger) (known bool) {
 	for j := range m.Outcomes {
 		o, from := &m.Outcomes[j], source{m.Record.ID, j}

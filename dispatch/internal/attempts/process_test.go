@@ -48,7 +48,7 @@ func open(t *testing.T, ids ...int64) *execution.Execution {
 	return x
 }
 
-// message returns a message with the outcome of an attempt. A failure has a run: another attempt may follow.
+// message returns a message with the outcome of an attempt. A failure has a run, because another attempt may follow.
 func message(record string, activityID int64, failed bool) provider.InboxMessage {
 	o := provider.ActivityOutcome{ActivityID: activityID, Attempt: 1}
 	if failed {
@@ -60,7 +60,7 @@ func message(record string, activityID int64, failed bool) provider.InboxMessage
 	}
 }
 
-// Failed attempts of open activities are retried before the turn. An exhausted one is an input of the turn.
+// Failed attempts of open activities are retried before the turn. The last allowed attempt is an input of the turn.
 func TestProcess_failedAttempt_isRetriedOrAnInput(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

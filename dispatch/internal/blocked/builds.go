@@ -9,10 +9,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// onNewer returns log attributes if this build is the first that does not match a history, at a decision of a newer
-// build. They roll back a canary of the newer build: this build cannot continue the instances of the canary, neither
-// during the deployment nor after a rollback. If a newer build cannot continue an instance, that is the newer build's
-// fault (newlyBlocked).
+// onNewer returns log attributes if this build is the first one that does not match a history at a decision of a newer
+// build. An alarm on them rolls back a canary of the newer build. This build cannot continue the instances of the
+// canary during the deployment or after a rollback. A newer build that cannot continue an instance reports newlyBlocked
+// itself.
 func (d *decision) onNewer(ctx context.Context) []any {
 	if d.known || d.x.State().Blocked.Active || d.why.Type != history.TypeNondeterminism {
 		return nil
@@ -32,10 +32,11 @@ func (d *decision) onNewer(ctx context.Context) []any {
 	return []any{"blockedOnNewer", true, "newerBuild", decidedBy}
 }
 
-// unlessOutdated returns an end, or nil if the end is a failure (FailOnNondeterminism) and this build is outdated:
-// another build ran the last turn and has the later last report. An environment that still has the old build during a
-// deployment blocks instances that the new build can continue, and does not fail them. First reports do not count, so a
-// build that was deployed again is not outdated. A build that has never reported is unknown.
+// unlessOutdated returns an end. It returns nil if the end is a failure (FailOnNondeterminism) and this build is
+// outdated. A build is outdated if another build ran the last turn and has the later last report. An environment that
+// still has the old build during a deployment blocks instances that the new build can continue, and does not fail them.
+// First reports do not count, so a build that was deployed again is not outdated. A build that has never reported is
+// unknown.
 func (d *decision) unlessOutdated(ctx context.Context, end *history.Event) (*history.Event, error) {
 	if end == nil || end.Kind != history.OrchestrationFailed {
 		return end, nil

@@ -12,9 +12,9 @@ import (
 )
 
 // DeadLetterCorrupt blocks an instance whose history is unreadable, and copies its messages to the dead-letter queue,
-// because no turn can process them. It reports whether it has done so: the messages were delivered too often, or the
-// instance is already blocked for this reason in this build. Otherwise each message would be retried, and an instance
-// with many messages would keep its message group busy. failed is the error of the session.
+// because no turn can process them. It does so if the messages were delivered too often, or if the instance is already
+// blocked for this reason in this build, and reports whether it did. Otherwise each message would be retried, and an
+// instance with many messages would block its message group. failed is the error of the session.
 func (p *Policy) DeadLetterCorrupt(ctx context.Context, instanceID string, q *messages.Queue, failed error) bool {
 	if !errors.Is(failed, provider.ErrCorrupt) {
 		return false

@@ -1,5 +1,5 @@
-// Package blocked decides what happens to messages that the code of an instance cannot process, or must not process
-// because the instance is paused.
+// Package blocked handles messages that the code of an instance cannot process, or must not process because the
+// instance is paused.
 package blocked
 
 import (
@@ -17,8 +17,8 @@ import (
 )
 
 // triesBeforeBlocked is the delivery of a message in which its instance is blocked if the code cannot process it.
-// Before that, another environment may have another build (R18), or calls may have been throttled. The next turn ends a
-// block, but an end is final, so it has more conditions (unlessOutdated).
+// Before that, another environment may have another build (R18), or calls may have been throttled. A later turn can
+// unblock the instance. A failure of the instance is final, so it has more conditions (unlessOutdated).
 const triesBeforeBlocked = 3
 
 // Policy holds the options of the decisions. It is safe for concurrent use.
@@ -45,7 +45,7 @@ type Turn struct {
 	// paused.
 	Err error
 	// Unencoded is set if payloads of the messages could not be encoded, or copied to the execution. History must not
-	// contain them as they are, so the messages are redelivered until a build can do it.
+	// contain the payloads in this form, so the messages are redelivered until a build can encode or copy them.
 	Unencoded bool
 }
 
@@ -78,18 +78,18 @@ type decision struct {
 	*Turn
 
 	x *execution.Execution
-	// why is the diagnosis. It is nil if the instance is paused: then the code is not at fault.
+	// why is the diagnosis. It is nil if the instance is paused, because the code is not at fault.
 	why *history.Failure
 	// known is set if history shows already that this build cannot process the turn, or that the instance is paused.
 	known bool
 }
 
-// Decide decides what happens to a turn. Unless Err is execution.ErrPaused, it has a diagnosis, and the caller has
-// discarded the code.
+// Decide selects the action for a turn that the code cannot process. Unless Err is execution.ErrPaused, Err has a
+// diagnosis, and the caller has discarded the code.
 //
-// The messages are redelivered first, so that another build can process them. Then they are parked in history, where
-// they wait for code that can, and do not stall other instances. If history shows that this build cannot, they are
-// parked at once.
+// The messages are redelivered first, so that another build can process them. If none does, the messages are parked in
+// history, where they wait for such a build and do not stall other instances. If history shows that this build cannot
+// process them, the messages are parked at once.
 func (p *Policy) Decide(ctx context.Context, t *Turn) (Decision, error) {
 	d := &decision{Policy: p, Turn: t, x: t.Execution, known: true}
 	if !errors.Is(t.Err, execution.ErrPaused) {
@@ -98,7 +98,7 @@ func (p *Policy) Decide(ctx context.Context, t *Turn) (Decision, error) {
 	return d.decide(ctx)
 }
 
-// IsKnown reports whether an error says that history shows already that this build cannot continue.
+// IsKnown reports whether err means that history already shows that this build cannot continue.
 func IsKnown(err error) bool {
 	_, known := errors.AsType[*execution.BlockedError](err)
 	return known
@@ -175,10 +175,10 @@ func (d *decision) end() *history.Event {
 	return nil
 }
 
-// park returns the event that keeps the inputs and the diagnosis. It returns nil if there are no inputs and history has
-// the diagnosis of this build. An instance that is known to be blocked in several builds stays blocked in the last of
-// them, unless a wake requests this one. Otherwise the environments of a deployment would record it in turn, and the
-// sweeper could not see which build it has woken.
+// park returns the event that stores the inputs and the diagnosis. It returns nil if there are no inputs and history
+// has the diagnosis of this build. An instance that is known to be blocked in several builds stays blocked in the last
+// of them, unless a wake requests this one. Otherwise the environments of a deployment would record it alternately, and
+// the sweeper could not determine which build it has woken.
 func (d *decision) park() *history.Event {
 	parked := history.Event{Kind: history.InputsParked, Inputs: messages.OutputFailures(d.Queue.Refused())}
 	woken := false

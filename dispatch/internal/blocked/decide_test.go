@@ -85,7 +85,7 @@ func TestDecide_reasonAndDeliveries_decideTheAction(t *testing.T) {
 	}
 }
 
-// Refused outputs are parked on the side of a request on which the instance is paused.
+// Refused outputs are parked while the instance is paused: after a pause request, or before a resume request.
 func TestPauseEvents_refusedOutputs_areParkedWhilePaused(t *testing.T) {
 	t.Parallel()
 	refused := []provider.OutputFailure{{EventID: 2}}

@@ -23,8 +23,9 @@ func PauseRequest(m *provider.InboxMessage) history.Event {
 	return e
 }
 
-// PauseEvents returns the events of the segment of a pause request. Refused outputs are parked on the side of the
-// request on which the instance is paused. Elsewhere, inputs are parked only because of a build.
+// PauseEvents returns the events of the segment of a pause request. Refused outputs are parked while the instance is
+// paused: after a pause request, or before a resume request. Inputs of an instance that is not paused are parked only
+// because of a build.
 func PauseEvents(request history.Event, refused []provider.OutputFailure, now time.Time) []history.Event {
 	failed := messages.OutputFailures(refused)
 	if len(failed) == 0 {

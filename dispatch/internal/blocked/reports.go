@@ -38,9 +38,9 @@ func (d *decision) report(ctx context.Context, end history.Kind) {
 	}
 }
 
-// reportLeft logs that the code cannot process a turn that another build may process. It logs newlyBlocked too: the
-// previous build processes nearly all turns of a canary in the second delivery, so hardly an instance would be blocked
-// by a build that cannot continue any.
+// reportLeft logs that the code cannot process a turn that another build may process. It also logs newlyBlocked. The
+// previous build processes nearly all turns of a canary in the second delivery, so even a build that cannot continue
+// any instance would block almost none.
 func (d *decision) reportLeft(ctx context.Context) {
 	log := d.Logger.With(d.onNewer(ctx)...)
 	faults.ReportError(ctx, d.InstanceID, d.Err)
@@ -64,8 +64,8 @@ func MismatchOf(x *execution.Execution, err error) Mismatch {
 	return Mismatch{x.Head(), err}
 }
 
-// ReportMismatch logs that the code was at fault although it matches the verified execution: it has made other
-// decisions on the same history. Nothing else reports this, and the next time the instance may be blocked.
+// ReportMismatch logs that the code was at fault although it matches the verified execution. The code has made
+// different decisions on the same history. Nothing else reports this mismatch, and the next one may block the instance.
 func (p *Policy) ReportMismatch(ctx context.Context, instanceID string, m Mismatch, x *execution.Execution) {
 	if m.err == nil || x == nil || x.Code.Broken() != nil || x.Head() != m.head {
 		return

@@ -1,5 +1,5 @@
-// Package body runs one attempt of an activity, with its timeouts and interceptors. Both the worker and the
-// orchestrator use it: they run activities, and inline activities.
+// Package body runs one attempt of an activity, with its timeouts and interceptors. Workers use it for activities, and
+// orchestrators use it for inline activities.
 package body
 
 import (

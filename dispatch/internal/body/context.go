@@ -13,7 +13,7 @@ func Until(ctx context.Context, deadline time.Time) context.Context {
 }
 
 type untilContext struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // the type is a context
 
 	deadline time.Time
 }

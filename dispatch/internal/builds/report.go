@@ -43,9 +43,9 @@ func (r *Reporter) Report(ctx context.Context) error {
 	return nil
 }
 
-// ReportAgain reports the build of a process that was requested to, unless the last report is recent. Processes of
-// several builds may be warm at the same time, such as during a canary deployment. A process that receives a request is
-// one that receives messages. The process that started last may have a build that was rolled back.
+// ReportAgain reports the build of the process on request, unless the last report is recent. Processes of several
+// builds may be warm at the same time, for example during a canary deployment. Only a process that receives messages
+// receives the request. The process that started last may have a build that was rolled back.
 func (r *Reporter) ReportAgain(ctx context.Context) {
 	if !r.take(r.base.Clock()) {
 		return

@@ -19,7 +19,7 @@ type Supervisor interface {
 	StopCancelled(executionID string, cancels provider.Cancels)
 	// WakeAt makes the supervisor call StartDue at the given time. The lock is held.
 	WakeAt(at time.Time)
-	// Check applies what StopCancelled changed. The lock is not held.
+	// Check applies the changes of StopCancelled. The lock is not held.
 	Check()
 }
 
@@ -165,8 +165,8 @@ func (p *Poller) CancelsFrom(executionID string) (segment int64, ok bool) {
 	return x.from, true
 }
 
-// Skip skips the next polls of executions, because a lock renewal of running activities reads the same. executions has
-// the execution of each of these activities.
+// Skip skips the next polls of executions, because a lock renewal of running activities reads the same cancel records.
+// executions has the execution of each of these activities.
 func (p *Poller) Skip(executions []string, now time.Time) {
 	p.eachWhole(executions, func(x *execution) { x.schedule.skip(now, len(p.executions)) })
 }
@@ -177,7 +177,7 @@ func (p *Poller) Renewed(executions []string, started time.Time) {
 	p.eachWhole(executions, func(x *execution) { x.schedule.renewed(started) })
 }
 
-// eachWhole calls f for the executions all of whose running activities are listed. A renewal reports the cancels of the
+// eachWhole calls f for each execution whose running activities are all listed. A renewal reports the cancels of the
 // listed activities only.
 func (p *Poller) eachWhole(executions []string, f func(*execution)) {
 	for _, id := range executions {
@@ -197,7 +197,7 @@ func (p *Poller) eachWhole(executions []string, f func(*execution)) {
 	}
 }
 
-// PollNow makes a poll of an execution due immediately, because a lock renewal failed that would have read the same.
+// PollNow makes a poll of an execution due immediately, because a lock renewal failed to read the cancel record.
 func (p *Poller) PollNow(executionID string, now time.Time) {
 	if x := p.executions[executionID]; x != nil {
 		x.schedule.pollNow(now)

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An execution is reused for another one: empty, and not while a poll refers to it. Such a poll would stop the
+// An execution is reused for another one. It must be empty, and no poll may refer to it. Such a poll would stop the
 // activities of one execution because of the cancels of another.
 func TestPoller_executionEnds_isReused(t *testing.T) {
 	t.Parallel()
@@ -59,8 +59,8 @@ func (*supervisor) StopCancelled(string, provider.Cancels) {}
 func (*supervisor) WakeAt(time.Time)                       {}
 func (*supervisor) Check()                                 {}
 
-// Interleaving: while a poll reads, an activity begins whose own read ended at an earlier segment. Earlier polls have
-// read the segments in between, when this activity did not run yet, so the next poll reads them again.
+// Interleaving: while a poll reads, an activity starts whose own read ended at an earlier segment. Earlier polls have
+// read the segments in between before the start of the activity, so the next poll reads them again.
 func TestPoll_activityBeginsMeanwhile_nextPollReadsFromWhereItStopped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ const (
 	fullRateExecutions = 50
 )
 
-// schedule determines when the cancel record of one execution is polled, and how.
+// schedule determines the times and the consistency of the polls of one execution's cancel record.
 type schedule struct {
 	interval   time.Duration // the shortest requested interval; 0 if there is none
 	requests   []request
@@ -84,8 +84,8 @@ func (s *schedule) remove(interval time.Duration) {
 // timer.
 func (s *schedule) isDue(now time.Time) bool { return !s.next.After(now.Add(s.interval / 10)) }
 
-// start starts a poll in a process that polls a number of executions. The poll is strongly consistent if the one after
-// it would be too late for that.
+// start starts a poll in a process that polls a number of executions. The poll is strongly consistent if the poll after
+// it would be later than nextStrong.
 func (s *schedule) start(now time.Time, executions int) pollRead {
 	s.started = now
 	s.next = now.Add(s.nextInterval(executions))
@@ -100,7 +100,8 @@ func (s *schedule) start(now time.Time, executions int) pollRead {
 }
 
 // finish records the result of a poll. It reports whether this is the first strongly consistent poll that failed. After
-// a failure, the next poll is the strongly consistent one at its time, because more reads would be throttled too.
+// a failure, the next poll is the next scheduled poll with strong consistency, because earlier reads would also be
+// throttled.
 func (s *schedule) finish(c provider.Consistency, err error, now time.Time) (firstFailure bool) {
 	if c == provider.Eventual {
 		if err != nil && s.next.Before(s.nextStrong) {
@@ -116,7 +117,7 @@ func (s *schedule) finish(c provider.Consistency, err error, now time.Time) (fir
 	return firstFailure
 }
 
-// skip skips the next poll, because a lock renewal reads the same with strong consistency.
+// skip skips the next poll, because a lock renewal reads the cancel record with strong consistency.
 func (s *schedule) skip(now time.Time, executions int) { s.next = now.Add(s.nextInterval(executions)) }
 
 // renewed records that a lock renewal that started at the given time read the cancel record.

@@ -10,8 +10,8 @@ import (
 
 var errOutage = errors.New("outage")
 
-// One poll per second is strongly consistent. The others are eventually consistent and end before the next strongly
-// consistent one.
+// One poll per second is strongly consistent. The other polls are eventually consistent and end before the next
+// strongly consistent poll.
 func TestSchedule_oneStrongPollPerSecond(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -33,7 +33,7 @@ func TestSchedule_oneStrongPollPerSecond(t *testing.T) {
 	}
 }
 
-// After a failure, the next poll is the strongly consistent one at its time. Only its first failure is reported.
+// After a failure, the next poll is the next scheduled strongly consistent one. Only the first failure is reported.
 func TestSchedule_pollFails_nextIsStronglyConsistent(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)

@@ -9,9 +9,9 @@ import (
 // maxIdle is the time for which a warm execution is used. A Lambda environment may have been frozen for hours (R6).
 const maxIdle = time.Hour
 
-// Cache keeps warm executions, and those whose code is of no use in this build, and evicts the least recently used. An
-// entry is taken out for a session and put back when its commits are confirmed, so that two sessions never share one.
-// Cache is safe for concurrent use.
+// Cache stores warm executions, including executions whose code cannot run in this build, and evicts the least recently
+// used. A session takes its entry out and puts it back when its commits are confirmed, so that two sessions never share
+// an entry. Cache is safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex
 	limit int
@@ -50,7 +50,7 @@ func (c *Cache) Take(instanceID string) *Execution {
 	return e.execution
 }
 
-// Put keeps an execution, and closes those that exceed the limit.
+// Put stores an execution, and closes executions that exceed the size limit.
 func (c *Cache) Put(instanceID string, x *Execution) {
 	e := &cached{instanceID: instanceID, execution: x, bytes: x.bytes(), putAt: c.now()}
 	for _, old := range c.insert(e) {

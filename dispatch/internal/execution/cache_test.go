@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// A Lambda environment may have been frozen for hours, and its cached executions are then not worth a try.
+// A Lambda environment may have been frozen for hours. Its cached executions are then outdated.
 func TestCache_entryIsOlderThanAnHour_isNotUsed(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)

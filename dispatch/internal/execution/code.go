@@ -21,7 +21,7 @@ type Code struct {
 
 	provider   provider.Provider
 	instanceID string
-	ctx        context.Context //nolint:containedctx // of the invocation in which the code runs: replay knows of none
+	ctx        context.Context //nolint:containedctx // of the current invocation
 	payloads   payloads.Replay
 }
 

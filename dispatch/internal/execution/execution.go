@@ -1,5 +1,5 @@
-// Package execution holds the current execution of an instance in memory: its code, replayed up to a head, and the
-// state that its history has at that head.
+// Package execution holds the current execution of an instance in memory. An execution has its code, replayed up to a
+// head, and the state of its history at that head.
 package execution
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Execution is an execution of an instance at a head. A session has it for itself.
+// Execution is an execution of an instance at a head. Only one session uses it at a time.
 type Execution struct {
 	// The parts of an execution. Each is changed only by its own methods.
 	Code      Code
@@ -89,8 +89,7 @@ func (x *Execution) PayloadInfo(instanceID string) perdure.PayloadInfo {
 }
 
 // OpenActivity reports whether an activity is open: it has neither ended nor been cancelled. ending is set if it was
-// cancelled and its end is awaited. known is false if the code, which knows this, is not loaded and the history was not
-// read.
+// cancelled and its end is awaited. known is false if neither the code nor the history is loaded.
 func (x *Execution) OpenActivity(id int64) (open, ending, known bool) {
 	if x.Code.Instance != nil {
 		open, ending = x.Code.OpenActivity(id)
@@ -123,7 +122,7 @@ func (x *Execution) NewTurn(instanceID string, events []history.Event) provider.
 	return t
 }
 
-// Number sets the IDs and times of events that follow the head and that no code caused.
+// Number sets the IDs and times of events that follow the head and were not caused by code.
 func (x *Execution) Number(now time.Time, events ...history.Event) []history.Event {
 	for i := range events {
 		events[i].ID, events[i].Time = x.state.LastID+1+int64(i), now.UTC()
@@ -131,7 +130,7 @@ func (x *Execution) Number(now time.Time, events ...history.Event) []history.Eve
 	return events
 }
 
-// EventsToEnd returns an end that no code caused, after the cancels of all open tasks. It requires Read.
+// EventsToEnd returns an end that was not caused by code, after the cancels of all open tasks. It requires Read.
 func (x *Execution) EventsToEnd(end history.Event) []history.Event {
 	return history.EventsToEnd(x.read.State(history.TrackOpen), history.TerminalReason(end.Kind), end)
 }
@@ -149,11 +148,10 @@ func (x *Execution) Commit(t *provider.Turn, consumed bool) {
 	}
 }
 
-// PrepareForCache prepares the execution for the cache. A later invocation cannot know whether the head is still the
-// same.
+// PrepareForCache prepares the execution for the cache. A later invocation must verify the head again.
 func (x *Execution) PrepareForCache() { x.verified, x.read, x.Recipient.answers = false, nil, nil }
 
-// DiscardCode discards the code, which cannot continue for a reason.
+// DiscardCode discards code that cannot continue. why is the reason.
 func (x *Execution) DiscardCode(why error) {
 	x.Code.broken = why
 	x.Close()

@@ -9,14 +9,14 @@ import (
 
 // Index finds the segments and the times of events of an execution.
 type Index struct {
-	// firsts are the IDs of the first events of the segments, times their times in milliseconds.
+	// firsts are the IDs of the first events of the segments, and times are their times in Unix milliseconds.
 	firsts, times []int64
 	// seconds are the second turns of segments with two turns.
 	seconds []turnStart
 	lastID  int64
 }
 
-// turnStart is the ID of the first event of a turn, and its time in milliseconds.
+// turnStart is the ID of the first event of a turn, and its time in Unix milliseconds.
 type turnStart struct{ id, at int64 }
 
 // add adds the next segment.

@@ -40,7 +40,7 @@ func (l *Loader) Obstacle(state *history.State) error {
 	if state.Paused != nil {
 		return ErrPaused
 	}
-	if l.BuildID == intake.DefaultBuildID { // each process with the default build ID may have other code
+	if l.BuildID == intake.DefaultBuildID { // processes with the default build ID may have different code
 		return nil
 	}
 	if why := BlockedIn(l.BuildID, &state.Blocked); why != nil {
@@ -131,7 +131,7 @@ func (l *Loader) replay(ctx context.Context, x *Execution, code *replay.Orchestr
 		return nil
 	}
 	if d := c.Differences(); d.Count > 0 {
-		l.Logger.WarnContext(ctx, "code passes other inputs than the history, keeping those in the history",
+		l.Logger.WarnContext(ctx, "code passes other inputs than the history, using the recorded inputs",
 			"event", logevent.ReplayInputsChanged, "instance", instanceID, "execution", x.head.ExecutionID,
 			"build", l.BuildID, "inputs", d.Count, "first", d.First)
 	}

@@ -8,8 +8,8 @@ import (
 // Recipient decides which messages concern an execution and its code.
 type Recipient struct {
 	executionID, startID string
-	// rejected are events of other instances that were answered as undelivered before the execution started, and must
-	// not reach it. None is added while it runs.
+	// rejected are events of other instances that were answered as undelivered before the execution started. They must
+	// not reach the execution. No event is added while it runs.
 	rejected     provider.RejectedEvents
 	readRejected bool
 	// answers are the answers to waiting updates that may have ended, by their IDs. The value of an update without an
@@ -28,7 +28,7 @@ func (r *Recipient) Concerns(m *provider.InboxMessage) bool {
 	return (m.ExecutionID == "" || m.ExecutionID == r.executionID) && (m.StartID == "" || m.StartID == r.startID)
 }
 
-// IsStart reports whether a start ID is the one of the execution.
+// IsStart reports whether the execution has a start ID.
 func (r *Recipient) IsStart(startID string) bool { return startID == r.startID }
 
 // HasRejectedEvents reports whether SetRejectedEvents was called.
@@ -58,8 +58,8 @@ func (r *Recipient) SetAnswer(updateID string, a *Answer) {
 	r.answers[updateID] = a
 }
 
-// Answer returns the answer to the update of a message. It returns nil if x is nil, and if the message brings no update
-// or the update has no answer.
+// Answer returns the answer to the update of a message. It returns nil if x is nil, if the message is no update, or if
+// the update has no answer.
 func (x *Execution) Answer(m *provider.InboxMessage) *Answer {
 	if x == nil || m.Kind != provider.MessageUpdateSent && m.Kind != provider.MessageUpdate {
 		return nil

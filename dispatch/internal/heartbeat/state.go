@@ -1,4 +1,5 @@
-// Package heartbeat has the state of an activity's heartbeats: its timeout, and which details are written when.
+// Package heartbeat implements the state of an activity's heartbeats: the timeout, and the details that are not written
+// yet.
 package heartbeat
 
 import (
@@ -19,15 +20,16 @@ type State struct {
 	last time.Time
 	// expire ends the attempt when its heartbeat timeout expires. It is nil if there is no timeout.
 	expire context.CancelCauseFunc
-	// unwritten has the newest details, from unwrittenAt, if they are not yet in the activity's record.
+	// unwritten contains the newest details, of the time unwrittenAt, until the activity's record has them.
 	unwritten   json.RawMessage
 	unwrittenAt time.Time
 	// writtenAt is the time of the last write, or of the start. writing is true during a write.
 	writtenAt time.Time
 	writing   bool
-	// writer is a lock with a capacity of 1: older details are not written after newer ones. It is created on demand.
+	// writer is a lock with a capacity of 1. It prevents writes of older details after newer ones. It is created on
+	// demand.
 	writer chan struct{}
-	// dropped and failing prevent repeated warnings: details were dropped, the last write failed.
+	// dropped is true if details were dropped, and failing if the last write failed. Both prevent repeated warnings.
 	dropped, failing bool
 	// lastDetails are the details of an earlier attempt or delivery.
 	lastDetails json.RawMessage
@@ -86,7 +88,7 @@ func (s *State) HasProgressed() bool { return s != nil && s.progressed }
 // Expect sets a function that ends the attempt when its heartbeat timeout expires.
 func (s *State) Expect(expire context.CancelCauseFunc) { s.expire = expire }
 
-// ExpireIfDue ends the attempt if its heartbeat timeout has expired. It returns when it must be called again.
+// ExpireIfDue ends the attempt if its heartbeat timeout has expired. It returns the time of the next call.
 func (s *State) ExpireIfDue(activity string, timeout time.Duration, now time.Time) (next time.Time) {
 	if s.expire == nil {
 		return time.Time{}
@@ -101,10 +103,10 @@ func (s *State) ExpireIfDue(activity string, timeout time.Duration, now time.Tim
 	return time.Time{}
 }
 
-// NextWrite returns when details are written next, given the minimum interval between writes.
+// NextWrite returns the time of the next write of details. interval is the minimum interval between writes.
 func (s *State) NextWrite(interval time.Duration) time.Time { return s.writtenAt.Add(interval) }
 
-// NeedsWrite reports whether there are details to be written, and no write is running.
+// NeedsWrite reports whether there are unwritten details and no write is running.
 func (s *State) NeedsWrite() bool { return s.unwritten != nil && !s.writing }
 
 // StartWrite records that a write has started.
@@ -121,7 +123,7 @@ func (s *State) Writer() chan struct{} {
 	return s.writer
 }
 
-// HasUnwritten reports whether there are details to be written. s may be nil.
+// HasUnwritten reports whether there are unwritten details. s may be nil.
 func (s *State) HasUnwritten() bool { return s != nil && s.unwritten != nil }
 
 // Take returns the details for a write.

@@ -31,19 +31,20 @@ type origin struct {
 	instanceID, executionID string
 }
 
-// activity is an inline activity. Its fields belong to the session, except for those that its goroutine uses. Those do
-// not change after its start.
+// activity is an inline activity. Its fields belong to the session, except for the fields that its goroutine uses. The
+// latter do not change after the start.
 type activity struct {
 	*origin
 
-	event      history.Event // that schedules the activity
+	event      history.Event // the schedule of the activity
 	registered registry.Activity
 	phase      phase
-	// input is the input as it is in history, once the schedule is committed.
+	// input is the input as stored in history, once the schedule is committed.
 	input history.Payload
 	// segment is the segment of the schedule. It is 0 before the commit.
 	segment int64
-	// until is the time at which the activity is stopped, awaitUntil the time until which stopped code is awaited.
+	// until is the time at which the activity is stopped. awaitUntil is the time until which the session waits for
+	// stopped code.
 	until, awaitUntil time.Time
 	cancel            context.CancelCauseFunc
 	// end is the result, in phase done or released.
@@ -71,14 +72,15 @@ const (
 	done
 	// released: the activity continues in its queue.
 	released
-	// over: the execution does not need the activity any more. Its code may still run.
+	// over: the execution does not need the activity. Its code may still run.
 	over
 )
 
-// end is the result of running an activity: an outcome, or the attempt that another process makes.
+// end is the result of running an activity: an outcome, or the next attempt, which another process runs.
 type end struct {
 	outcome *outcome
-	// attempt is the last attempt or, without an outcome, the next one. It is due at dueAt, a delay after the last one.
+	// attempt is the last attempt or, without an outcome, the next one. The next attempt is due at dueAt, after the
+	// given delay.
 	attempt int
 	dueAt   time.Time
 	delay   time.Duration
@@ -112,10 +114,10 @@ func (o *outcome) bytes() int {
 	return bytes
 }
 
-// maxRetryDelay is the longest delay between two attempts in the same invocation, according to the policy.
+// maxRetryDelay is the longest delay of a retry policy for which the next attempt runs in the same invocation.
 const maxRetryDelay = time.Second
 
-// run makes the attempts of an activity on its own goroutine, and reports the end.
+// run runs the attempts of an activity in the activity's goroutine, and reports the end.
 func (a *activity) run(ctx context.Context, report func(*activity, end)) {
 	goroutine.ReserveStack()
 	e := end{attempt: a.firstAttempt()}
@@ -167,8 +169,8 @@ func (a *activity) setRunning(next end) {
 	a.dueAt.Store(0)
 }
 
-// setDue records the next attempt, if any. If the activity is stopped before the attempt starts, its queue makes the
-// attempt when it is due.
+// setDue records the next attempt, if any. If the activity is stopped before the attempt starts, a worker of its queue
+// runs the attempt when it is due.
 func (a *activity) setDue(next end) {
 	a.dueAt.Store(next.dueAt.UnixMilli()) // far below 0 if there is none
 	a.attempt.Store(int32(next.attempt))
@@ -190,7 +192,7 @@ func (a *activity) log() *slog.Logger {
 		"activityId", a.event.ID, "attempt", int(a.attempt.Load()))
 }
 
-// runAttempt makes an attempt and returns its outcome, or nil if the result could not be encoded.
+// runAttempt runs an attempt and returns its outcome, or nil if the result could not be encoded.
 func (a *activity) runAttempt(ctx context.Context, number int, beats *heartbeats) *outcome {
 	e := &a.event
 	input, ok := e.Input.Document()
@@ -217,7 +219,7 @@ func (a *activity) runAttempt(ctx context.Context, number int, beats *heartbeats
 	return a.encoded(ctx, a.outcome(number, value, failure))
 }
 
-// encoded returns an outcome with its result as history contains it, or nil if the result cannot be encoded now.
+// encoded returns an outcome with its result as stored in history, or nil if the result cannot be encoded now.
 func (a *activity) encoded(ctx context.Context, o *outcome) *outcome {
 	about := perdure.PayloadInfo{
 		InstanceID: a.instanceID, ExecutionID: a.executionID, Kind: perdure.PayloadActivityResult, Name: a.event.Name,
@@ -286,7 +288,7 @@ func (a *activity) outcome(attempt int, value json.RawMessage, failure *history.
 	return o
 }
 
-// retryAt returns the due time and the delay of the attempt that follows an outcome, if one does.
+// retryAt returns the due time and the delay of the attempt after an outcome, if there is one.
 func (a *activity) retryAt(o *outcome) (at time.Time, delay time.Duration, retries bool) {
 	delay, retries = retry.Next(a.event.Retry, a.executionID, a.event.ID, o.attempt, o.err)
 	at = intake.RetryAt(a.Clock(), delay)
@@ -309,7 +311,8 @@ func (a *activity) outputs() outputs.Set {
 	return out
 }
 
-// recordNext records in the event that schedules an activity the attempt with which it continues in its queue.
+// recordNext records the attempt with which an activity continues in its queue, in the event that schedules the
+// activity.
 func (a *activity) recordNext(e *history.Event) {
 	e.Attempt, e.FireAt = 0, nil
 	if a.end.attempt > 1 {
@@ -339,7 +342,7 @@ func (a *activity) measure(ctx context.Context, began time.Time, e end) {
 	}
 }
 
-// errStopped is the reason for which an activity is stopped that runs too long, or too late to end in time.
+// errStopped is the reason for stopping an activity that runs too long, or that started too late to end in time.
 var errStopped = &perdure.CancelledError{
 	Reason:  perdure.ReasonInvocationDeadline,
 	Message: "time limit of inline activities exceeded; the activity continues in its work queue",

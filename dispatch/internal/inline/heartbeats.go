@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// heartbeats keeps the heartbeat details of an activity for its next attempt. It stores nothing, because an inline
-// activity ends within seconds.
+// heartbeats holds the heartbeat details of an activity in memory for its next attempt. It does not write them to the
+// table, because an inline activity ends within seconds.
 type heartbeats struct {
 	mu         sync.Mutex
 	last, kept json.RawMessage

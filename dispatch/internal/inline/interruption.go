@@ -19,7 +19,8 @@ const (
 	// interruptionSkew is the maximum difference between the clocks of the sender and this process. Without it, a note
 	// that is an hour in the future would interrupt each invocation of that hour.
 	interruptionSkew = 5 * time.Second
-	// interruptionDelay is the time by which interrupted activities are visible in their queues after the message.
+	// interruptionDelay is the delay after the message with which interrupted activities become visible in their
+	// queues.
 	interruptionDelay = 2 * time.Second
 )
 
@@ -65,8 +66,8 @@ func (r *Runner) checkInterruption(ctx context.Context, now time.Time) bool {
 	return i.found
 }
 
-// interruptedSince returns the earliest send time of a message that the invocation does not hold. A message that it
-// holds has a note, too.
+// interruptedSince returns the earliest send time of a message that the invocation does not hold. Messages that it
+// holds have notes as well.
 func (r *Runner) interruptedSince() time.Time {
 	if slices.ContainsFunc(r.item.Messages, func(m provider.InboxMessage) bool { return m.Interrupts() }) {
 		return r.began

@@ -11,20 +11,20 @@ import (
 type limits struct {
 	// each is the maximum duration of an activity. 0 means that none runs inline.
 	each time.Duration
-	// end is the time at which all must have ended, so that there is time for the commit. Zero means that the
-	// invocation has no known end.
+	// end is the time at which all activities must have ended, so that there is time for the commit. Zero means that
+	// the invocation has no known end.
 	end time.Time
 }
 
 const (
-	// share: an activity has at most a third of an invocation, so that there is time for a commit and another activity.
+	// share limits an activity to a third of an invocation, so that there is time for a commit and another activity.
 	share = 3
 	// commitReserve is the time that is reserved for the last commit of an invocation, or a quarter of the invocation
 	// if that is less.
 	commitReserve = time.Second
 )
 
-// limitsOf returns the limits of an invocation with a context.
+// limitsOf returns the limits of the invocation of ctx.
 func (h *Host) limitsOf(ctx context.Context) limits {
 	l := limits{each: max(h.Timeout, 0)}
 	if end, ok := ctx.Deadline(); ok {

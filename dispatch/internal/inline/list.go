@@ -10,8 +10,8 @@ import (
 // list is a list of activities, sorted by ID.
 type list []*activity
 
-// nextEnd returns the time at which a running activity has to be stopped, or stopped code is no longer awaited. It
-// returns zero if there is none.
+// nextEnd returns the next time at which a running activity must be stopped, or at which the wait for stopped code
+// ends. It returns zero if there is no such time.
 func (l list) nextEnd() (at time.Time) {
 	for _, a := range l {
 		switch {
@@ -34,7 +34,7 @@ func (l list) lastEnd() (at time.Time) {
 	return at
 }
 
-// isBusy reports whether an outcome may still arrive, or stopped code is still awaited.
+// isBusy reports whether an outcome may still arrive, or the session still waits for stopped code.
 func (l list) isBusy(now time.Time) bool {
 	return slices.ContainsFunc(l, func(a *activity) bool {
 		return a.phase == running || a.phase == waiting || a.phase == released && now.Before(a.awaitUntil)

@@ -11,7 +11,7 @@ import (
 type reports struct {
 	// changed receives a value when an activity has ended. It is nil before the first one starts.
 	changed chan struct{}
-	timer   *time.Timer // of wait, for reuse; nil before the first
+	timer   *time.Timer // of wait, for reuse; nil before the first wait
 
 	mu         sync.Mutex
 	activities []*activity // in the order of their ends

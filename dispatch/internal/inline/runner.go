@@ -43,14 +43,14 @@ type Host struct {
 }
 
 const (
-	// maxAbandoned is the number of abandoned activities from which a process starts no others.
+	// maxAbandoned is the number of abandoned activities at which a process starts no more inline activities.
 	maxAbandoned = 3
 	// maxActivities is the maximum number of inline activities of a turn. The others are sent to their queues.
 	maxActivities = 1000
 	// MaxHeldEvents is the maximum number of events of a turn during whose commit inline activities run. The dispatch
-	// of a larger one may have a cursor, which says that all events before it are sent.
+	// of a larger turn may have a cursor, which means that all events before the cursor are sent.
 	MaxHeldEvents = 500
-	// linger is the time for which an outcome waits for others that are about to arrive, so that one commit has them.
+	// linger is the time for which an outcome waits for other outcomes, so that one commit contains them.
 	linger = time.Millisecond
 )
 
@@ -68,8 +68,8 @@ type Runner struct {
 	unsent []*activity
 }
 
-// Start starts a session of an item, whose messages are in a queue. alone is set if the session runs alone, because its
-// trigger has crash markers. It then starts no inline activities.
+// Start starts a session of an item, whose messages are in a queue. alone is set if the session runs alone because its
+// trigger has crash markers. Such a session starts no inline activities.
 func (r *Runner) Start(ctx context.Context, h *Host, item *provider.OrchestrationItem, q *messages.Queue, alone bool) {
 	r.host, r.item, r.queue, r.alone = h, item, q, alone
 	r.limits, r.began = h.limitsOf(ctx), h.Clock()
@@ -81,20 +81,21 @@ func (r *Runner) Any() bool { return r.set.any() }
 // Count returns the number of inline activities of the execution.
 func (r *Runner) Count() int { return len(r.set.all) }
 
-// Interrupted reports whether a message waits for which the invocation must end.
+// Interrupted reports whether a waiting message requires the invocation to end.
 func (r *Runner) Interrupted() bool { return r.interruption.found }
 
 // Started reports whether the session has started an activity, whose code may still run.
 func (r *Runner) Started() bool { return r.set.reports.changed != nil }
 
-// Disable starts no more activities in this session.
+// Disable prevents the session from starting more activities.
 func (r *Runner) Disable() { r.limits = limits{} }
 
-// Run starts the activities that a turn has scheduled, and runs all until it is time to commit. It returns false if the
-// head must be verified first, because an activity of a turn that another process has committed must not run.
+// Run starts the activities that a turn has scheduled, and runs all activities until the commit is due. It returns
+// false if the head must be verified first, because an activity of a turn that another process has committed must not
+// run.
 func (r *Runner) Run(ctx context.Context, x *execution.Execution, events []history.Event) (verified bool, err error) {
 	r.set.cancel(events)
-	fresh := r.newActivities(x, events) // those that are cancelled already do not start
+	fresh := r.newActivities(x, events) // cancelled activities do not start
 	if len(fresh) > 0 && !x.Verified() {
 		if current, err := r.verify(ctx, x); !current || err != nil {
 			return false, err
@@ -144,7 +145,7 @@ func (r *Runner) scheduledIn(events []history.Event) (scheduled []*history.Event
 			}
 		case e.Kind.Terminal():
 			return nil
-		default: // it schedules nothing
+		default: // the event schedules nothing
 		}
 	}
 	if len(scheduled) == 0 || !r.mayStart() {
@@ -224,8 +225,8 @@ func (r *Runner) AppendOutcomes(events []history.Event) []history.Event {
 	return r.set.appendOutcomes(events, r.host.Clock())
 }
 
-// BeforeCommit records in the decisions of a turn which activities the commit sends to their queues, and returns those
-// that continue in this process. The events after the first decided ones are the outcomes to be committed.
+// BeforeCommit marks the activities that the commit sends to their queues in the decisions of a turn, and returns the
+// activities that continue in this process. The events after the first decided ones are the outcomes to be committed.
 func (r *Runner) BeforeCommit(events []history.Event, decided int) (running map[int64]bool) {
 	if len(events) > MaxHeldEvents {
 		r.set.releaseUnrecorded(events[decided:])
@@ -237,14 +238,14 @@ func (r *Runner) BeforeCommit(events []history.Event, decided int) (running map[
 // their queues, and that an earlier commit has scheduled, are left to Send.
 func (r *Runner) Committed(t *provider.Turn) { r.unsent = r.set.committed(t) }
 
-// Send sends the activities to their queues that the last commit has left.
+// Send sends the activities that the last commit has not sent to their queues.
 func (r *Runner) Send(ctx context.Context) error {
 	unsent := r.unsent
 	r.unsent = nil
 	return r.send(ctx, unsent)
 }
 
-// Drop gives up all activities. It reports whether history schedules any of them: then a redispatch must send them.
+// Drop drops all activities. It reports whether history schedules any of them, so that a redispatch must send them.
 func (r *Runner) Drop() (scheduled bool) { return r.set.drop() }
 
 // Release sends all activities to their queues, because no turn of this session takes their outcomes.
@@ -274,7 +275,8 @@ func (r *Runner) send(ctx context.Context, unsent []*activity) error {
 	return r.host.Provider.HoldTimers(ctx, out.Timers...)
 }
 
-// Close gives up the remaining activities. It waits for code that ignores the end of its context, and then abandons it.
+// Close drops the remaining activities. It waits for code that ignores the end of its context, and then abandons the
+// code.
 func (r *Runner) Close(ctx context.Context) {
 	r.set.drop()
 	for _, a := range r.set.awaitDetached(ctx, r.host.Clock) {

@@ -19,8 +19,8 @@ func inline(name string) history.Event {
 	return history.Event{ID: 2, Kind: history.ActivityScheduled, Name: name, Inline: true}
 }
 
-// An activity runs inline only if this build registers it, its turn does not cancel it, and the invocation can bear a
-// crash: its messages are new and it does not run alone as a suspect.
+// An activity runs inline only if this build registers it, its turn does not cancel it, and the invocation tolerates a
+// crash. An invocation tolerates a crash if its messages are new and it does not run alone as a suspect.
 func TestSchedules_turnAndSession_decideWhetherActivitiesRunInline(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

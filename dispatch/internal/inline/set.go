@@ -14,7 +14,7 @@ import (
 
 // activities are the inline activities of a session.
 type activities struct {
-	all list // those that have not ended
+	all list // the activities that have not ended
 	// detached have ended for the execution, and their code may still run.
 	detached []*activity
 	reports  reports
@@ -23,7 +23,7 @@ type activities struct {
 const (
 	// maxRunning is the number of activities of a session that run concurrently.
 	maxRunning = 100
-	// stopGrace is the time for which the code of an activity is awaited after its context has ended.
+	// stopGrace is the time for which the session waits for code after its context has ended.
 	stopGrace = 250 * time.Millisecond
 	// maxOutcomeBytes is the maximum size of the outcomes that are committed with a turn, except for the first one.
 	maxOutcomeBytes = 1 << 20
@@ -68,7 +68,7 @@ func (s *activities) update(now time.Time) {
 	}
 }
 
-// ended applies the end of an activity. The end of one that was stopped before has no effect.
+// ended applies the end of an activity. The end of an activity that was stopped before has no effect.
 func (s *activities) ended(a *activity, e end) {
 	if a.phase != running {
 		a.awaitUntil = time.Time{}
@@ -81,7 +81,7 @@ func (s *activities) ended(a *activity, e end) {
 	}
 }
 
-// release stops a running activity. It continues in its queue.
+// release stops a running activity, which continues in its queue.
 func (s *activities) release(a *activity, now time.Time) {
 	a.phase, a.awaitUntil = released, now.Add(stopGrace)
 	a.end = a.nextAttempt()
@@ -137,7 +137,7 @@ func (s *activities) cancel(events []history.Event) {
 	s.removeOver()
 }
 
-// giveUp cancels an activity, whose end the execution does not need.
+// giveUp cancels an activity whose outcome the execution does not need.
 func (s *activities) giveUp(a *activity, why error) {
 	if a.cancel != nil {
 		a.cancel(why)
@@ -155,7 +155,7 @@ func (s *activities) setOver(a *activity) {
 // errDropped is the reason for which the activities of a discarded execution are stopped.
 var errDropped = &perdure.CancelledError{Reason: perdure.ReasonLockLost, Message: "the turn runs again"}
 
-// drop gives up all activities. It reports whether history schedules any of them.
+// drop drops all activities. It reports whether history schedules any of them.
 func (s *activities) drop() (scheduled bool) {
 	for _, a := range s.all {
 		scheduled = scheduled || a.segment > 0
@@ -184,7 +184,7 @@ func (s *activities) appendOutcomes(events []history.Event, now time.Time) []his
 	return events
 }
 
-// releaseUnrecorded sends activities to their queues whose outcomes are not among those of a commit.
+// releaseUnrecorded sends the activities whose outcomes a commit does not contain to their queues.
 func (s *activities) releaseUnrecorded(outcomes []history.Event) {
 	for _, a := range s.all {
 		recorded := func(e history.Event) bool { return e.SourceEventID == a.event.ID }
@@ -194,8 +194,8 @@ func (s *activities) releaseUnrecorded(outcomes []history.Event) {
 	}
 }
 
-// recordReleases records in the events of a turn how its activities continue in their queues. It returns the activities
-// that continue in this process.
+// recordReleases records the next attempts of activities that continue in their queues in the events of a turn. It
+// returns the activities that continue in this process.
 func (s *activities) recordReleases(events []history.Event) (kept map[int64]bool) {
 	for i := range events {
 		e := &events[i]
@@ -217,8 +217,8 @@ func (s *activities) recordReleases(events []history.Event) (kept map[int64]bool
 	return kept
 }
 
-// committed applies a committed turn. It returns the activities that continue in their queues and that an earlier
-// commit has scheduled: no commit sends them.
+// committed applies a committed turn. It returns the activities that continue in their queues and were scheduled by an
+// earlier commit, because no commit sends them.
 func (s *activities) committed(t *provider.Turn) (unsent []*activity) {
 	for i := range t.Events {
 		if e := &t.Events[i]; e.IsInlineOutcome() {
@@ -232,7 +232,7 @@ func (s *activities) committed(t *provider.Turn) (unsent []*activity) {
 	return unsent
 }
 
-// setScheduled sets the segment of activities that a turn has scheduled, and their inputs as they are in the segment.
+// setScheduled sets the segment of activities that a turn has scheduled, and their inputs as stored in the segment.
 func (s *activities) setScheduled(t *provider.Turn) {
 	if !s.any() {
 		return
@@ -248,8 +248,8 @@ func (s *activities) setScheduled(t *provider.Turn) {
 	}
 }
 
-// removeReleased removes the activities that continue in their queues. It returns those that an earlier commit has
-// scheduled: no commit sends them.
+// removeReleased removes the activities that continue in their queues. It returns the activities that an earlier commit
+// has scheduled, because no commit sends them.
 func (s *activities) removeReleased() (unsent []*activity) {
 	for _, a := range s.all {
 		if a.phase != released {
@@ -264,7 +264,7 @@ func (s *activities) removeReleased() (unsent []*activity) {
 	return unsent
 }
 
-// awaitDetached waits for the code of ended activities, for at most the grace, and returns those that are abandoned.
+// awaitDetached waits for the code of ended activities for at most stopGrace, and returns the abandoned activities.
 func (s *activities) awaitDetached(ctx context.Context, clock func() time.Time) (abandoned []*activity) {
 	runs := func(a *activity) bool { return a.calls.Load() > 0 }
 	for until := clock().Add(stopGrace); slices.ContainsFunc(s.detached, runs); {

@@ -18,7 +18,7 @@ func Abandon(ctx context.Context, b *Base, queue string, records []provider.Reco
 	})
 }
 
-// AbandonAfter releases records to the queue with the given delay each, and returns their IDs.
+// AbandonAfter releases each record to the queue with the delay that delay returns, and returns the IDs of the records.
 func AbandonAfter(
 	ctx context.Context, b *Base, queue string, records []provider.Record, delay func(*provider.Record) time.Duration,
 ) (failed []string) {
@@ -55,9 +55,9 @@ func ByDelay(
 	}
 }
 
-// The delays of records that failed with an error (R19). Without them, the visibility timeout would delay a retry by
-// minutes. The delay grows with the number of deliveries, so that the hundred deliveries after which SQS moves a record
-// to the dead-letter queue take about eight hours.
+// These are the delays of records that failed with an error (R19). Without them, the visibility timeout would delay a
+// retry by minutes. The delay grows with the number of deliveries. SQS moves a record to the dead-letter queue after a
+// hundred deliveries, which take about eight hours.
 const (
 	firstRetryDelay   = 2 * time.Second
 	LongestRetryDelay = 5 * time.Minute

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A hundred deliveries, after which a queue gives a message up, must outlast a night.
+// The hundred deliveries before a queue moves a message to the dead-letter queue must take longer than a night.
 func TestRetryDelay_deliveriesGoOn_growsUpToFiveMinutes(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]time.Duration{

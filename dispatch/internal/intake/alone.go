@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// LongestWait is the maximum time for which a suspect waits to run. After it the record is released to the queue, and
+// LongestWait is the maximum time for which a suspect waits to run. The record is then released to the queue, and
 // another batch may have capacity.
 const LongestWait = LongestRetryDelay
 
@@ -21,7 +21,7 @@ const LongestWait = LongestRetryDelay
 type Alone struct {
 	mu      sync.Mutex
 	taken   bool
-	waiting []*aloneWaiter // sorted by their locks, and not by arrival, because a message may wait twice
+	waiting []*aloneWaiter // sorted by their locks instead of arrival, because a message may wait twice
 }
 
 type aloneWaiter struct {
@@ -84,8 +84,9 @@ func CompareSuspects(died, otherDied, deliveries, otherDeliveries int) int {
 }
 
 // CrashedAlone is the minimum number of crash markers of a record that crashed its process while it ran alone. The
-// first marker can come from a record that ran at the same time. An invocation runs at most one such record. Otherwise
-// several records that crash their process would be redelivered together each time and use up each other's deliveries.
+// first marker can come from a record that ran at the same time. An invocation runs at most one record with this number
+// of markers. Otherwise, several records that crash their process would be redelivered together each time and use up
+// each other's deliveries.
 const CrashedAlone = 2
 
 // SpreadDelay returns the delay of a record that must not be redelivered together with others of its batch. The delay

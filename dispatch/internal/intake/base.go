@@ -1,5 +1,5 @@
-// Package intake has the code that all record handlers share: dead letters for unreadable records, delays of retries,
-// crash markers, isolation of code that crashes its process, and metrics.
+// Package intake implements the parts that all record handlers share. These are dead letters for unreadable records,
+// delays of retries, crash markers, isolation of code that crashes its process, and metrics.
 package intake
 
 import (

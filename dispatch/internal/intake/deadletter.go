@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// laterReleaseTries is the number of deliveries in which a message of an unknown kind is released. During a deployment
-// another environment may run a newer release that knows the kind. The deliveries take about a minute.
+// laterReleaseTries is the number of deliveries in which a message of an unknown kind is released. During a deployment,
+// another environment may run a newer release that supports the kind. The deliveries take about a minute.
 const laterReleaseTries = 5
 
 // DeadLetter moves unreadable records to the dead-letter queue, so that they do not block their groups. It returns the

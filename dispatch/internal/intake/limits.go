@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/sleep"
 )
 
-// MaxTimerWait is the maximum time for which a function waits for a timer itself. Queues delay by whole seconds, and
+// MaxTimerWait is the maximum time for which a function itself waits for a timer. Queues delay by whole seconds, and
 // the function waits for the rest.
 const MaxTimerWait = 1500 * time.Millisecond
 
@@ -31,8 +31,8 @@ const Reserve = 2 * time.Second
 // WriteTimeout is the time limit of a write for one activity: half of the Reserve.
 const WriteTimeout = Reserve / 2
 
-// CloseMessage is the message of the failure of an activity whose schedule-to-close timeout expired, whichever
-// component detects that.
+// CloseMessage is the message of the failure of an activity whose schedule-to-close timeout expired. Every component
+// that detects the timeout uses it.
 const CloseMessage = "schedule-to-close timeout expired"
 
 // TimedOut returns the failure of an activity whose timeout expired.
@@ -46,7 +46,8 @@ const (
 	RenewalTries = 10
 )
 
-// RetryUnit is the precision with which the time of a retry is stored. The time is rounded up to it.
+// RetryUnit is the precision with which the time of a retry is stored. The time is rounded up to a multiple of
+// RetryUnit.
 const RetryUnit = time.Millisecond
 
 // RetryAt returns the due time of an attempt that follows a failure at now after a delay.

@@ -9,11 +9,11 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// DeliveriesTogether is the number of deliveries of a record without a crash marker, which costs a write.
+// DeliveriesTogether is the number of deliveries of a record without a crash marker. Each marker costs a write.
 const DeliveriesTogether = 2
 
 // NeedsMarker reports whether a delivery needs a crash marker. A record that was recovered from a dead-letter queue
-// needs one in its first delivery, because the original record was delivered often.
+// needs a marker in its first delivery, because the original record was delivered often.
 func NeedsMarker(r *provider.Record, p *provider.Redrive) bool {
 	return r.ReceiveCount > DeliveriesTogether || p != nil
 }
@@ -21,14 +21,15 @@ func NeedsMarker(r *provider.Record, p *provider.Redrive) bool {
 const (
 	// markLimit is the time limit for writing a marker, so that a call that hangs does not stop the process.
 	markLimit = 5 * time.Second
-	// unmarkTries is the number of attempts to delete a marker. A remaining marker would count as a death of a process
+	// unmarkTries is the number of attempts to delete a marker. A remaining marker would count as a crash of a process
 	// that is alive.
 	unmarkTries = 4
 	// UnmarkLimit is the time limit of Unmark. It is part of Reserve.
 	UnmarkLimit = Reserve * 3 / 4
 )
 
-// Mark writes a crash marker and returns the number of earlier ones. After an error the marker may exist nevertheless.
+// Mark writes a crash marker and returns the number of earlier ones. The marker may exist even if Mark returns an
+// error.
 func Mark(ctx context.Context, b *Base, a provider.Attempt) (died int, err error) {
 	limited, stop := context.WithTimeout(ctx, markLimit)
 	defer stop()

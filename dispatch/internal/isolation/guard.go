@@ -70,8 +70,8 @@ func (g *Guard) Mark(ctx context.Context, t Task, together bool) error {
 	return nil
 }
 
-// AwaitTurn waits until a suspect may run alone: in its batch, and in the process. It returns false if that takes
-// longer than limit, and if the record must be released.
+// AwaitTurn waits until a suspect may run alone in its batch and in the process. It returns false if the wait exceeds
+// limit, or if the record must be released.
 func (g *Guard) AwaitTurn(ctx context.Context, t Task, q *Queue, r *provider.Record, limit time.Duration) bool {
 	s := t.Crashes()
 	suspect := &Suspect{Died: s.died, Deliveries: r.ReceiveCount, ReceiptHandle: r.ReceiptHandle}
@@ -93,7 +93,7 @@ func (g *Guard) AwaitTurn(ctx context.Context, t Task, q *Queue, r *provider.Rec
 	return s.alone
 }
 
-// EndTurn lets the next suspect of the process run, if t was one.
+// EndTurn lets the next suspect of the process run if t was a suspect.
 func (g *Guard) EndTurn(t Task) {
 	if t.Crashes().alone {
 		g.alone.Release()
@@ -111,9 +111,9 @@ func (g *Guard) Unmark(ctx context.Context, t Task) {
 	}
 }
 
-// UnmarkOthers deletes the crash markers of other deliveries, once, after this one has made progress: a record that
-// crashes its process makes none. The marker of this delivery remains, so that a record that crashes later still runs
-// alone.
+// UnmarkOthers deletes the crash markers of other deliveries once, after this delivery has made progress. A record that
+// crashes its process makes no progress. The marker of this delivery remains, so that a record that crashes later still
+// runs alone.
 func (g *Guard) UnmarkOthers(ctx context.Context, t Task) {
 	s := t.Crashes()
 	if !s.marked || !s.IsUnexplained() {

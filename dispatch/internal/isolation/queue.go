@@ -1,6 +1,6 @@
-// Package isolation runs records alone that may crash their process. A suspect is a record with crash markers: it was
-// delivered before, and the process died while its code ran. Suspects of a batch run after its other records, one after
-// another, so that a record that crashes the process does not mark others (R13).
+// Package isolation runs records that may crash their process one at a time. A suspect is a record with crash markers:
+// a process crashed while the code of an earlier delivery ran. Suspects of a batch run after its other records, one
+// after another, so that a record that crashes the process does not mark others (R13).
 package isolation
 
 import (
@@ -39,7 +39,7 @@ func (q *Queue) AddBusy(n int) {
 }
 
 // Join adds a suspect, which was busy until now. The channel is closed when the suspect may run. ok is false if the
-// suspect must be released to its queue: a batch runs one suspect at most that crashed its process alone.
+// suspect must be released to its queue, because a batch runs at most one suspect that crashed its process alone.
 func (q *Queue) Join(s *Suspect) (turn <-chan struct{}, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -74,7 +74,7 @@ func (q *Queue) Done(n int) {
 	q.startNext()
 }
 
-// startNext lets the suspect run that is the least likely to crash the process.
+// startNext lets the suspect that is the least likely to crash the process run.
 func (q *Queue) startNext() {
 	if q.busy > 0 || len(q.waiting) == 0 {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 )
 
-// Any suspect whose process died while it ran alone may have crashed it, so one of them stays in the batch and the
-// others are released. A suspect that may only have been a neighbour stays as well, and runs first.
+// If several suspects crashed their process while they ran alone, one of them stays in the batch and the others are
+// released. A suspect that did not run alone also stays, and runs first.
 func TestQueue_severalHaveDiedAlone_oneStays(t *testing.T) {
 	t.Parallel()
 	q := &Queue{busy: 4}

@@ -1,5 +1,5 @@
-// Package keyorder runs the records of one message group in a batch one after another, in their order (R29). They have
-// the same exclusive key.
+// Package keyorder runs the records of one message group in a batch one after another, in their order (R29). The
+// records of a group have the same exclusive key.
 package keyorder
 
 import (
@@ -11,29 +11,30 @@ import (
 // Counter counts running records.
 type Counter interface{ AddBusy(n int) }
 
-// Order decides when the records of a batch start. A record starts when the one before it was deleted or sent again. If
-// that one was released, all later records of its group are released too, because a FIFO queue preserves their order.
+// Order decides when the records of a batch start. A record starts after the record before it was deleted or resent. If
+// the record before it was released, all later records of the group are released too, because a FIFO queue preserves
+// their order.
 type Order struct {
 	mu      sync.Mutex
 	counter Counter
 }
 
-// Init sets the counter, which counts each record when it is decided whether it starts.
+// Init sets the counter. The Order counts a record when it decides whether the record starts.
 func (o *Order) Init(c Counter) { o.counter = c }
 
-// Place is the place of a record in its group. The lock of the Order guards it.
+// Place is the position of a record in its group. The lock of the Order guards it.
 type Place struct {
 	next *Place // nil if there is none
-	// turn is closed when it is decided whether the record starts, or nil for the first one of a group.
+	// turn is closed when the Order has decided whether the record starts. It is nil for the first record of a group.
 	turn              chan struct{}
 	decided, released bool
-	// waiting is true until then. It is atomic because it is read without the lock.
+	// waiting is true until the decision. It is atomic because it is read without the lock.
 	waiting  atomic.Bool
 	mayCrash bool
 }
 
-// Link sets the places of the records of a batch by their groups, and returns how many wait for another one. Records
-// without a group do not wait. mayCrash reports whether a record may crash the process.
+// Link sets the places of the records of a batch by their groups, and returns the number of records that wait for
+// another one. Records without a group do not wait. mayCrash reports whether a record may crash the process.
 func Link[T any](
 	records []T, place func(*T) *Place, group func(*T) string, mayCrash func(*T) bool,
 ) (waiting int) {
@@ -68,10 +69,10 @@ func (p *Place) IsWaiting() bool { return p.waiting.Load() }
 // MayCrash reports whether a record of the group may crash the process.
 func (p *Place) MayCrash() bool { return p.mayCrash }
 
-// WasReleased reports whether the record was released because an earlier one of its group was.
+// WasReleased reports whether the record was released because an earlier record of its group was released.
 func (p *Place) WasReleased() bool { return p.released }
 
-// Await waits for the records before a place. It returns false if the record must be released, also when ctx ends.
+// Await waits for the records before a place. It returns false if the record must be released or ctx ends.
 func (o *Order) Await(ctx context.Context, p *Place) bool {
 	select {
 	case <-p.turn:

@@ -51,7 +51,7 @@ func TestOrder_recordIsDone_nextStarts(t *testing.T) {
 	}
 }
 
-// A FIFO queue preserves the order of a group, so that later records are released with a released one.
+// A FIFO queue preserves the order of a group, so later records are released together with an earlier one.
 func TestOrder_recordIsReleased_laterOnesAreReleased(t *testing.T) {
 	t.Parallel()
 	o, r := threeOfOneGroup(t)

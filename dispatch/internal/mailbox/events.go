@@ -12,8 +12,8 @@ import (
 )
 
 // readRejected reads, once for an execution, the events of other instances that must not reach it. Their senders have
-// received the answer that there is no receiver, and a copy of the message arrived nevertheless. The read is not needed
-// if the execution had its first turn long before the event was sent.
+// received the answer that there is no receiver, but a copy of the message arrived later. The read is not needed if the
+// execution had its first turn long before the event was sent.
 func (b *Mailbox) readRejected(
 	ctx context.Context, instanceID string, x *execution.Execution, waiting []provider.InboxMessage,
 ) error {
@@ -35,21 +35,21 @@ func (b *Mailbox) readRejected(
 	return nil
 }
 
-// hasNoReceiver reports whether another instance has sent a message without a receiver: it has no answer yet, and
-// starts no instance.
+// hasNoReceiver reports whether a message of another instance has no receiver, has no answer yet, and starts no
+// instance.
 func (r *Receiver) hasNoReceiver(m *provider.InboxMessage) bool {
 	return m.IsSent() && r.Execution.Answer(m) == nil && !r.starts(m) && r.Execution.BypassesCode(*m)
 }
 
 // Reject responds to the waiting messages of other instances at the front that have no receiver, and returns their
-// number. There is no instance, or its current execution has ended, or the events were rejected before. ended is the
-// ended execution, or empty.
+// number. A message has no receiver if the instance does not exist, its current execution has ended, or the event was
+// rejected before. ended is the ended execution, or empty.
 func (b *Mailbox) Reject(
 	ctx context.Context, r *Receiver, ended string, waiting []provider.InboxMessage,
 ) (n int, err error) {
 	var rejected []*provider.InboxMessage
 	for i := range waiting {
-		startsNext := i > 0 && waiting[i].Orchestration != "" // it is processed after those before it
+		startsNext := i > 0 && waiting[i].Orchestration != "" // it is processed after the messages before it
 		if startsNext || !r.hasNoReceiver(&waiting[i]) {
 			break
 		}
@@ -67,8 +67,8 @@ func (b *Mailbox) Reject(
 	return len(rejected), nil
 }
 
-// checkIncarnations marks recovered dead letters that were sent to an earlier incarnation of the instance: they became
-// dead letters before it was purged. It reads the instance if such a message is older than the execution.
+// checkIncarnations marks recovered dead letters that were sent to an earlier incarnation of the instance. They became
+// dead letters before that incarnation was purged. It reads the instance if such a message is older than the execution.
 func (b *Mailbox) checkIncarnations(
 	ctx context.Context, instanceID string, x *execution.Execution, q *messages.Queue,
 ) error {
@@ -94,7 +94,7 @@ func (b *Mailbox) checkIncarnations(
 	return nil
 }
 
-// isForAnyIncarnation reports whether a recovered message does not name the incarnation that it was sent to.
+// isForAnyIncarnation reports whether a recovered message does not name its incarnation.
 func isForAnyIncarnation(m *provider.InboxMessage) bool {
 	if m.Redrive == nil || m.Redrive.MovedAt == nil || m.ExecutionID != "" || m.StartID != "" {
 		return false

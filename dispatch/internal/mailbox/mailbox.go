@@ -25,7 +25,7 @@ type Mailbox struct {
 	Payloads *turnpayload.Encoder
 }
 
-// Receiver is the instance that receives messages, as a session has found it.
+// Receiver is the instance that receives messages, as read by a session.
 type Receiver struct {
 	InstanceID string
 	// Execution is nil if none is loaded.
@@ -49,8 +49,8 @@ type Result struct {
 // clockSkew is the maximum difference between the clocks of two functions.
 const clockSkew = 5 * time.Minute
 
-// ExpectsAnswer reports whether another instance has sent a message and gets an answer if the instance cannot receive
-// it.
+// ExpectsAnswer reports whether the sender of a message is another instance that receives an answer if the message
+// cannot be delivered.
 func ExpectsAnswer(m *provider.InboxMessage) bool {
 	return execution.IsCancelOfParent(m) || m.IsSent()
 }
@@ -61,8 +61,8 @@ func MustAnswer(x *execution.Execution, m *provider.InboxMessage) bool {
 	return m != nil && (ExpectsAnswer(m) || x.Answer(m) != nil) && x.BypassesCode(*m)
 }
 
-// Prepare reads the data that decides which waiting messages the code of an execution receives: whether recovered
-// dead letters are for an earlier incarnation, which events were rejected, and which updates have ended.
+// Prepare reads the data that decides which waiting messages the code of an execution receives. The data are the
+// incarnations of recovered dead letters, the rejected events, and the ended updates.
 func (b *Mailbox) Prepare(ctx context.Context, instanceID string, x *execution.Execution, q *messages.Queue) error {
 	return errors.Join(b.checkIncarnations(ctx, instanceID, x, q), b.readAnswers(ctx, instanceID, x, q.Waiting()))
 }
@@ -76,7 +76,7 @@ func (b *Mailbox) readAnswers(
 	return b.readEndedUpdates(ctx, instanceID, x, waiting)
 }
 
-// Answer responds to the first waiting message: the code does not receive it.
+// Answer responds to the first waiting message, which the code does not receive.
 func (b *Mailbox) Answer(ctx context.Context, r *Receiver, waiting []provider.InboxMessage) (Result, error) {
 	first, x := &waiting[0], r.Execution
 	switch {
@@ -108,8 +108,8 @@ func consumed(err error) (Result, error) {
 	return Result{Consumed: 1}, nil
 }
 
-// rejectCancel records that a sub-orchestration which its parent cancels does not exist. It cannot start any more
-// (R16).
+// rejectCancel records that a sub-orchestration that its parent cancels does not exist. The sub-orchestration cannot
+// start afterwards (R16).
 func (b *Mailbox) rejectCancel(ctx context.Context, m *provider.InboxMessage) error {
 	if err := b.Provider.RejectCancel(ctx, m); err != nil {
 		return err

@@ -79,7 +79,7 @@ func TestAnswer_receiver_decidesTheAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			waiting := []provider.InboxMessage{{Message: c.message}}
-			if c.message.IsSent() { // two events, and one of a client that is not answered with them
+			if c.message.IsSent() { // two events, without the client's event, which gets no answer
 				raised := provider.Message{Kind: provider.MessageEventRaised}
 				waiting = append(waiting, waiting[0], provider.InboxMessage{Message: raised})
 			}

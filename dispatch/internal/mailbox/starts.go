@@ -33,8 +33,9 @@ func (b *Mailbox) checkDeletion(ctx context.Context, r *Receiver, m *provider.In
 	}
 }
 
-// start starts the instance of an update, which is its first input. One commit has both, and the message is the trigger
-// (R31). If another process has started the instance in the meantime, the instance receives the update like any other.
+// start starts the instance of an update, which is its first input. One commit contains both, and the message is the
+// trigger (R31). If another process has started the instance in the meantime, the instance receives the update like any
+// other.
 func (b *Mailbox) start(ctx context.Context, r *Receiver, m *provider.InboxMessage) (Result, error) {
 	if r.IDInUse {
 		return Result{}, fmt.Errorf("instance %q: %w", m.InstanceID, errIDInUse)

@@ -15,34 +15,36 @@ import (
 )
 
 // maxAgeWithoutCopy is the age up to which an update cannot be a copy. SQS drops copies of a message for five minutes
-// after it has received the message (R31). A minute is for the difference between its clock and the function's.
+// after it has received the message (R31). The subtracted minute allows for the difference between the clocks of SQS
+// and the function.
 const maxAgeWithoutCopy = 5*time.Minute - time.Minute
 
-// mayBeCopy reports whether an update of another instance may be a copy of one that was received long ago.
+// mayBeCopy reports whether an update of another instance may be a copy of an update that was received long ago.
 func (b *Mailbox) mayBeCopy(m *provider.InboxMessage) bool {
 	return m.SentAt == nil || turnpayload.ReceivedAt(m, b.Clock).Sub(*m.SentAt) > maxAgeWithoutCopy || m.Redrive != nil
 }
 
-// hasCustomID reports whether the sender has chosen the ID of an update. It may be the ID of one that ended long ago.
+// hasCustomID reports whether the sender has chosen the ID of an update. An update with the same ID may have ended long
+// ago.
 func hasCustomID(m *provider.InboxMessage) bool {
 	return m.EventID != provider.StartID(m.Parent.ExecutionID, m.Parent.EventID)
 }
 
-// mayHaveEnded reports whether a message may bring an update that has ended, although the execution does not know it.
+// mayHaveEnded reports whether the update of a message may have ended without the execution's knowledge.
 func (b *Mailbox) mayHaveEnded(x *execution.Execution, m *provider.InboxMessage) bool {
 	switch m.Kind {
 	case provider.MessageUpdateSent:
 		return x.Ended() || hasCustomID(m) || b.mayBeCopy(m)
-	case provider.MessageUpdate: // an ended instance accepts none, and an execution knows those that it has accepted
+	case provider.MessageUpdate: // an ended instance accepts none, and a running one knows its own
 		return !x.Ended() && x.Start().Number > 1 && (m.CustomUpdateID || m.Redrive != nil)
 	default:
 		return false
 	}
 }
 
-// readEndedUpdates reads the answers of waiting updates that have ended. An earlier execution, which passes on only the
-// last IDs, may have accepted them, or an earlier incarnation, or the current execution has ended. Each update that may
-// be a copy, has a custom ID or is late costs a read.
+// readEndedUpdates reads the answers of waiting updates that have ended. An earlier incarnation may have accepted them,
+// or an earlier execution, which passes only the last IDs to the next one. The current execution may also have ended.
+// Each update that may be a copy, has a custom ID or is late costs a read.
 func (b *Mailbox) readEndedUpdates(
 	ctx context.Context, instanceID string, x *execution.Execution, waiting []provider.InboxMessage,
 ) error {
@@ -63,8 +65,8 @@ func (b *Mailbox) readEndedUpdates(
 	return nil
 }
 
-// readAnswer returns the answer to an update that this incarnation of the instance has accepted, or that an earlier one
-// may have accepted. It returns nil if there is none.
+// readAnswer returns the answer to an update that this incarnation of the instance has accepted, or that an earlier
+// incarnation may have accepted. It returns nil if there is none.
 func (b *Mailbox) readAnswer(
 	ctx context.Context, instanceID string, x *execution.Execution, m *provider.InboxMessage,
 ) (*execution.Answer, error) {
@@ -96,8 +98,8 @@ func (b *Mailbox) readAnswer(
 	}
 }
 
-// answerUpdate answers a copy of an update that an earlier execution or incarnation has accepted. A client reads the
-// answer itself.
+// answerUpdate sends the answer to a copy of an update that an earlier execution or incarnation has accepted. Clients
+// read the answer themselves.
 func (b *Mailbox) answerUpdate(ctx context.Context, x *execution.Execution, m *provider.InboxMessage) error {
 	if m.Kind == provider.MessageUpdate {
 		return nil
@@ -109,8 +111,8 @@ func (b *Mailbox) answerUpdate(ctx context.Context, x *execution.Execution, m *p
 
 // AnswerRepeated responds to repeated updates that have ended, before the turn is committed that has consumed them.
 // Their senders have not found the results, which are stored for a limited time. The results are in history, unless an
-// earlier execution accepted the updates; then they have expired. Responses of committed turns were sent before (I4).
-// AnswerRepeated returns false if the head must be verified and the history read first.
+// earlier execution accepted the updates. In that case, the results have expired. Responses of committed turns were
+// sent before (I4). AnswerRepeated returns false if the head must be verified and the history read first.
 func (b *Mailbox) AnswerRepeated(
 	ctx context.Context, instanceID string, x *execution.Execution, out *replay.Outcome,
 ) (verified bool, err error) {
@@ -130,12 +132,12 @@ func (b *Mailbox) AnswerRepeated(
 		return true, err
 	}
 	if err := b.Provider.PutUpdateResults(ctx, outputs.RepeatedUpdateResults(x.Read(), out.Repeated)...); err != nil {
-		return true, fmt.Errorf("dispatch: instance %q: answer repeated updates: %w", instanceID, err)
+		return true, fmt.Errorf("dispatch: instance %q: respond to repeated updates: %w", instanceID, err)
 	}
 	return true, b.repeatAnswers(ctx, instanceID, out.Callers)
 }
 
-// repeatAnswers answers the orchestrations that have sent ended updates with the stored answers.
+// repeatAnswers sends the stored answers of ended updates to the orchestrations that have sent the updates.
 func (b *Mailbox) repeatAnswers(ctx context.Context, instanceID string, callers map[string][]history.Parent) error {
 	var replies []provider.Message
 	for id, of := range callers {
@@ -153,7 +155,7 @@ func (b *Mailbox) repeatAnswers(ctx context.Context, instanceID string, callers 
 	return b.Provider.EnqueueForOrchestrator(ctx, replies...)
 }
 
-// rejectWaiters answers orchestrations that cannot wait for a running update because too many wait already. History
+// rejectWaiters rejects orchestrations that cannot wait for a running update, because too many already wait. History
 // does not record them, so their messages are acknowledged after the answer.
 func (b *Mailbox) rejectWaiters(ctx context.Context, instanceID string, callers []history.Parent) error {
 	if len(callers) == 0 {

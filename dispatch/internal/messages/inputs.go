@@ -49,7 +49,7 @@ func AppendInputs(
 			Error: m.Error,
 		})
 	case provider.MessageWake, provider.MessageStart, provider.MessageExecutionSuspended,
-		provider.MessageExecutionResumed, provider.MessageActivityPending: // of an activity that has ended
+		provider.MessageExecutionResumed, provider.MessageActivityPending: // for an activity that has ended
 	}
 	return events
 }
@@ -93,7 +93,7 @@ func cancellation(m *provider.InboxMessage) history.Event {
 }
 
 // Data returns the data of an external event or an update. A message has a document or encoded data. Data that looks
-// like another reference must not be taken for one of the engine.
+// like another reference must not count as a reference of the engine.
 func Data(m *provider.Message) history.Payload {
 	if _, refers := m.Data.Reference(); refers && !m.Data.IsEncoded() {
 		return history.NewInlinePayload(json.RawMessage(m.Data))
@@ -101,8 +101,8 @@ func Data(m *provider.Message) history.Payload {
 	return m.Data
 }
 
-// appendFired appends the input of a due timer. The timer of an activity ends the activity if it is open, or is the
-// timer of an attempt, which does not concern the code.
+// appendFired appends the input of a due timer. The timer of an activity ends an open activity. The timer of an attempt
+// has no input.
 func appendFired(
 	events []history.Event, x *execution.Execution, m *provider.InboxMessage, a *attempts.Ledger,
 ) []history.Event {
@@ -179,8 +179,8 @@ func OutputFailures(refused []provider.OutputFailure) []history.Event {
 	return events
 }
 
-// RecordUnprocessed adds to the end of an execution the events and updates of other instances that its turn has
-// consumed and its code has not received. The end responds to them (R24, R31).
+// RecordUnprocessed adds the events and updates of other instances that a turn has consumed but its code has not
+// received to the end of the execution. The end responds to them (R24, R31).
 func RecordUnprocessed(end *history.Event, consumed ...provider.InboxMessage) {
 	for i := range consumed {
 		m := &consumed[i]

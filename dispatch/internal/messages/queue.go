@@ -9,13 +9,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Queue contains the messages of a session in order: first the acknowledged ones, then those that a turn has consumed,
-// then those that wait.
+// Queue contains the messages of a session in order: acknowledged messages, consumed messages, and waiting messages.
 type Queue struct {
 	messages []provider.InboxMessage
 	// acknowledged is the number of messages whose outputs are sent, or recorded as failed (I3).
 	acknowledged int
-	// consumed is the number of messages that no turn consumes any more.
+	// consumed is the number of messages that turns have consumed. It includes the acknowledged messages.
 	consumed int
 	// refused are outputs that can never be sent. The next turn records their failure (R9).
 	refused []provider.OutputFailure
@@ -79,7 +78,7 @@ func (q *Queue) ConsumeCovered(watermark provider.Position) {
 	}
 }
 
-// Refuse keeps outputs that can never be sent, for the next turn.
+// Refuse stores outputs that can never be sent, for the next turn.
 func (q *Queue) Refuse(failures ...provider.OutputFailure) {
 	q.refused = append(q.refused, failures...)
 }
@@ -87,7 +86,7 @@ func (q *Queue) Refuse(failures ...provider.OutputFailure) {
 // Refused returns the outputs that can never be sent and are not recorded.
 func (q *Queue) Refused() []provider.OutputFailure { return q.refused }
 
-// ClearRefused removes the refused outputs: a turn has recorded them, or nothing is left to record them.
+// ClearRefused removes the refused outputs after a turn has recorded them, or if no turn will record them.
 func (q *Queue) ClearRefused() { q.refused = nil }
 
 // Acknowledge acknowledges the consumed messages, unless refused outputs wait to be recorded.
@@ -103,7 +102,8 @@ func (q *Queue) AcknowledgeAll() { q.acknowledged, q.consumed = len(q.messages),
 // Reset marks all unacknowledged messages as unconsumed.
 func (q *Queue) Reset() { q.consumed, q.refused = q.acknowledged, nil }
 
-// Halve limits the next turns to half of the messages that a turn has taken. It returns false if that was one message.
+// Halve limits the next turns to half of the messages that a turn has taken. It returns false if the turn took one
+// message.
 func (q *Queue) Halve(taken int) bool {
 	if taken <= 1 || q.limit == 1 { // wakes behind one message are consumed with it
 		return false
@@ -122,7 +122,7 @@ func (q *Queue) FirstRead() provider.Consistency {
 	return provider.Eventual
 }
 
-// WillContinue reports whether messages wait that cause another invocation to continue the instance.
+// WillContinue reports whether waiting messages cause another invocation to continue the instance.
 func (q *Queue) WillContinue() bool {
 	return slices.ContainsFunc(q.Waiting(), func(m provider.InboxMessage) bool { return !m.IsRefresh() })
 }
@@ -136,13 +136,13 @@ func (q *Queue) Yield() error {
 }
 
 // IsTriggeredFor reports whether the trigger is for an execution, or for the current execution of the instance. The
-// history of another execution says nothing about the instance.
+// history of another execution does not show the state of the instance.
 func (q *Queue) IsTriggeredFor(executionID string) bool {
 	x := q.Trigger().ExecutionID
 	return x == "" || x == executionID
 }
 
-// MarkPurged marks the i-th waiting message as one for an earlier incarnation of the instance.
+// MarkPurged marks the i-th waiting message as sent to an earlier incarnation of the instance.
 func (q *Queue) MarkPurged(i int) { q.messages[q.consumed+i].StartID = purgedStart }
 
 // purgedStart is a start ID that no start has.

@@ -59,7 +59,7 @@ func NewTurns(o *Observer) Turns { return Turns{observer: o} }
 // Begin records the start of a turn.
 func (t *Turns) Begin() { t.began = t.observer.meter.Now() }
 
-// Run calls run inside the interceptors of a turn that takes messages.
+// Run calls run inside the interceptors of a turn.
 func (t *Turns) Run(
 	ctx context.Context, x *execution.Execution, instanceID string, taken []provider.InboxMessage,
 	run func(context.Context) error,
@@ -118,7 +118,7 @@ func RecordTrace(ctx context.Context, events []history.Event) {
 	events[0].TraceParent = history.TraceParent(perdure.TraceParentFrom(ctx))
 }
 
-// turnInfo describes the turn that is due to interceptors.
+// turnInfo returns the description of the current turn for interceptors.
 func turnInfo(x *execution.Execution, instanceID string, taken []provider.InboxMessage) perdure.TurnInfo {
 	return perdure.TurnInfo{
 		InstanceID: instanceID, ExecutionID: x.Head().ExecutionID, Name: x.State().Name, Version: x.Code.Version,
@@ -127,7 +127,7 @@ func turnInfo(x *execution.Execution, instanceID string, taken []provider.InboxM
 	}
 }
 
-// maxCauses is the maximum number of causes of a turn that interceptors get.
+// maxCauses is the maximum number of causes of a turn that interceptors receive.
 const maxCauses = 32
 
 func traceParents(all []provider.InboxMessage) (parents []string) {

@@ -15,7 +15,7 @@ func Of(it *provider.LockedWorkItem, f *history.Failure) *provider.ActivityOutco
 	return &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: f}
 }
 
-// Cancelled returns the outcome of a cancelled activity that has none of its own.
+// Cancelled returns the outcome of a cancelled activity whose code has no outcome.
 func Cancelled(it *provider.LockedWorkItem, reason *perdure.CancelledError) *provider.ActivityOutcome {
 	return Of(it, &history.Failure{
 		Type: history.TypeCancelled, Reason: string(reason.Reason), Message: reason.Message,
@@ -45,8 +45,9 @@ func PendingAs(it *provider.LockedWorkItem, p *provider.PendingAttempt) *provide
 	return &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Pending: p}
 }
 
-// WithRun adds the run to the failure of an activity with a retry policy. The orchestrator uses it to distinguish a
-// repeated failure from one of another run of the same attempt. A stored outcome has its run. o may be nil.
+// WithRun adds the run to the failure of an activity with a retry policy. The orchestrator uses the run to distinguish
+// a repeated failure from a failure of another run of the same attempt. A stored outcome already has its run. o may be
+// nil.
 func WithRun(it *provider.LockedWorkItem, o *provider.ActivityOutcome) *provider.ActivityOutcome {
 	if o == nil || o.Error == nil || it.Retry == nil || o.Run != "" {
 		return o
@@ -61,8 +62,8 @@ func WithRun(it *provider.LockedWorkItem, o *provider.ActivityOutcome) *provider
 // queue.
 func Poison(it *provider.LockedWorkItem, died int, queue string) *history.Failure {
 	return &history.Failure{Type: history.TypePoison, NonRetryable: true, Message: fmt.Sprintf(
-		"activity %q started and did not end in %d deliveries, all but one of them alone: it crashed the process "+
-			"(out of memory, os.Exit, a fatal error). See the worker's log. "+
+		"activity %q started and did not end in %d deliveries, and ran alone in all but one of them: it crashed the "+
+			"process (out of memory, os.Exit, a fatal error). See the worker's log. "+
 			"The work item is in the dead-letter queue of queue %q", it.Name, died, queue)}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // A failure of an activity with a retry policy names its run, so that a repeated report is recognized. A stored outcome
-// keeps the run with which it was stored.
+// already contains its run.
 func TestWithRun_failureWithARetryPolicy_namesTheRun(t *testing.T) {
 	t.Parallel()
 	f := &history.Failure{Type: "E"}

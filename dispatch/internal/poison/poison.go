@@ -1,4 +1,4 @@
-// Package poison finds turns that crash their process, by crash markers (R13).
+// Package poison detects turns that crash their process, by crash markers (R13).
 package poison
 
 import (
@@ -80,8 +80,8 @@ func (c *Check) Alone() bool { return c.alone }
 
 // BeforeCode writes a crash marker before the code of an execution runs, or is replayed, if the trigger was delivered
 // before. It returns a *SuspectError if there are markers already and the session does not run alone, and an *Error if
-// there are too many. blocked is set if the instance is blocked as poison in this build. Each message then has one try,
-// alone, because a function with more memory may have the same build ID.
+// there are too many. blocked is set if the instance is blocked as poison in this build. In that case, each message is
+// tried once, alone, because a function with more memory may have the same build ID.
 func (c *Check) BeforeCode(ctx context.Context, executionID string, blocked bool, q *messages.Queue) error {
 	if c.done || len(q.Unacknowledged()) == 0 {
 		return c.err()
@@ -124,8 +124,8 @@ func (c *Check) err() error {
 	return c.verdict
 }
 
-// End deletes the crash marker, because the process is alive. If the messages are done, it keeps a marker that was
-// written beside other code, which saves a call: if the records are not deleted, only the first marker can remain. The
+// End deletes the crash marker, because the process is alive. If the messages are processed and other code ran at the
+// same time, End keeps the marker to save a call. If the records are not deleted, only the first marker can remain. The
 // markers of poison that could not be handled are kept.
 func (c *Check) End(ctx context.Context, failed error) {
 	if c.marker == nil || c.verdict != nil || failed == nil && c.marker.Batched {
@@ -138,7 +138,7 @@ func (c *Check) End(ctx context.Context, failed error) {
 }
 
 // DeadLetter copies the records of a turn that is not run to the dead-letter queue, once. It must be called before the
-// inputs are committed. After a crash in the other order, people would not see a dead letter.
+// inputs are committed. If the inputs were committed first, a crash in between would leave no dead letter.
 func (c *Check) DeadLetter(ctx context.Context, all []provider.InboxMessage, why *history.Failure) error {
 	if c.copied {
 		return nil

@@ -80,7 +80,7 @@ func TestBeforeCode_markers_decideWhetherTheCodeRuns(t *testing.T) {
 	}
 }
 
-// A marker that was written beside other code is kept if the messages are done. Any other marker is deleted.
+// A marker that was written while other code ran is kept if the messages are processed. Any other marker is deleted.
 func TestEnd_marker_isDeletedUnlessItWasWrittenBesideOthersAndAllIsDone(t *testing.T) {
 	t.Parallel()
 	for failed, kept := range map[error]bool{nil: true, errors.New("throttled"): false} {

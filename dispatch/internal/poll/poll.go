@@ -17,13 +17,13 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// RenewFunc renews the locks of records and returns those whose locks are lost. It is the type of
+// RenewFunc renews the locks of records and returns the records whose locks are lost. It is the type of
 // dispatch.PollOptions.Renew.
 type RenewFunc = func(
 	ctx context.Context, lock time.Duration, records ...provider.Record,
 ) (lost []provider.Record, err error)
 
-// HandleFunc handles records and returns the IDs of those that failed.
+// HandleFunc handles records and returns the IDs of the failed ones.
 type HandleFunc = func(ctx context.Context, records []provider.Record) (failed []string)
 
 // Options holds the options of Poll. See dispatch.PollOptions.
@@ -95,7 +95,7 @@ func Poll(ctx context.Context, p provider.Poller, queue string, handle HandleFun
 	if within(q.options.GracePeriod, finished) {
 		return nil
 	}
-	// a released record can run elsewhere, so it must end here first
+	// a released record can run elsewhere, so its code must end here first
 	if _, exclusive := history.BaseQueue(queue); exclusive {
 		stop(errStopped)
 		within(q.options.UnwindTimeout, finished)
@@ -110,7 +110,7 @@ func Poll(ctx context.Context, p provider.Poller, queue string, handle HandleFun
 		"and were released", queue, remaining, q.options.GracePeriod)
 }
 
-// within waits for at most d, and reports whether the event came.
+// within waits for at most d, and reports whether the event occurred.
 func within(d time.Duration, came <-chan struct{}) bool {
 	t := time.NewTimer(max(d, 0))
 	defer t.Stop()
@@ -136,7 +136,7 @@ type poller struct {
 // batch holds the records of one receive.
 type batch struct{ records []provider.Record }
 
-// unfinished returns the records that are neither deleted, released nor lost.
+// unfinished returns the records that are not deleted, released or lost.
 func (b *batch) unfinished() []provider.Record {
 	var rest []provider.Record
 	for i := range b.records {
@@ -147,7 +147,7 @@ func (b *batch) unfinished() []provider.Record {
 	return rest
 }
 
-// loop receives until ctx ends. Handlers use the context work, which ends later.
+// loop receives records until ctx ends. Handlers use the context work, which ends later.
 func (q *poller) loop(ctx, work context.Context) {
 	pause := minReceivePause
 	for ctx.Err() == nil {
@@ -156,7 +156,7 @@ func (q *poller) loop(ctx, work context.Context) {
 			if ctx.Err() == nil {
 				q.options.Logger.ErrorContext(ctx, "receive failed, retrying", "event", logevent.ReceiveFailed,
 					"queue", q.queue, "after", pause, "error", err)
-				_ = sleep.For(ctx, pause) // the loop sees that ctx has ended
+				_ = sleep.For(ctx, pause) // the loop checks ctx
 				pause = min(2*pause, maxReceivePause)
 			}
 			continue
@@ -199,7 +199,7 @@ func (q *poller) renew(ctx context.Context, b *batch) (release func()) {
 		lock := q.lock(b)
 		pause := lock / intake.Renewals
 		for {
-			_ = sleep.For(ctx, pause) // the loop sees that ctx has ended
+			_ = sleep.For(ctx, pause) // the loop checks ctx
 			rest := b.unfinished()
 			if ctx.Err() != nil || len(rest) == 0 {
 				return
@@ -249,8 +249,8 @@ func releaseDelay(r *provider.Record) time.Duration {
 	return intake.RetryDelay(r.ReceiveCount)
 }
 
-// releaseAll releases the records that are being handled, and ends their holds before their contexts end. So no outcome
-// is sent for them, in particular not the failure of an activity whose context has ended.
+// releaseAll releases the records that are being handled, and ends their holds before their contexts end. No outcome is
+// sent for them, in particular not the failure of an activity whose context has ended.
 func (q *poller) releaseAll(ctx context.Context) int {
 	var left []provider.Record
 	q.mu.Lock()

@@ -26,8 +26,9 @@ type Handler struct {
 // NewHandler returns a handler that replays with the options of a loader.
 func NewHandler(l *execution.Loader) *Handler { return &Handler{loader: l, limits: newLimits()} }
 
-// Handle replays an instance and runs a query handler of its code. It does not use a warm execution: a handler may
-// change state that it should only read, and later turns would not match the history. Reads are strongly consistent.
+// Handle replays an instance and runs a query handler of its code. It does not use a warm execution, because a handler
+// may change state that it should only read. Later turns would then not match the history. Reads are strongly
+// consistent.
 func (h *Handler) Handle(ctx context.Context, q *provider.QueryRequest) (json.RawMessage, error) {
 	if err := h.limits.enter(ctx, q); err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func (h *Handler) handle(ctx context.Context, q *provider.QueryRequest) (json.Ra
 	return result(q, &answer, err)
 }
 
-// recordHung records that code has not returned, if err says so.
+// recordHung records that code has not returned, if err reports that.
 func (h *Handler) recordHung(q *provider.QueryRequest, code *replay.Orchestration, i *replay.Instance, err error) {
 	if _, hung := errors.AsType[*replay.BlockedOutsideError](err); hung {
 		h.limits.addHung(q, code, i.Gone())
@@ -97,8 +98,8 @@ func (h *Handler) codeFor(q *provider.QueryRequest, state *history.State) (repla
 	return code, nil
 }
 
-// timeLimit returns the time that the replay and the handler may take, each. Both must end before the invocation, which
-// would otherwise fail, and look like a fault of the build.
+// timeLimit returns the time limit of the replay and of the handler. Both must end before the invocation. Otherwise,
+// the invocation would fail, and the build would appear to be at fault.
 func (h *Handler) timeLimit(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {

@@ -41,7 +41,7 @@ func handler(name string, events ...history.Event) *Handler {
 	})
 }
 
-// A query is refused if the code must not run, is unknown, or has not run yet.
+// A query is rejected if the code must not run, is not registered, or has not run yet.
 func TestHandle_codeCannotAnswer_isRefused(t *testing.T) {
 	t.Parallel()
 	poison := history.Event{

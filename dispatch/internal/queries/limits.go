@@ -14,8 +14,8 @@ const (
 	// maxConcurrent is the number of queries that a process handles at once. Each holds a history and its replay in
 	// memory, next to the turns.
 	maxConcurrent = 4
-	// maxHung is the number of calls of a handler that have not returned, from which a process does not call it. Each
-	// call keeps its goroutine, and possibly a processor.
+	// maxHung is the number of hung calls of a handler at which a process stops calling the handler. Each hung call
+	// occupies its goroutine, and possibly a processor.
 	maxHung = 3
 )
 
@@ -53,7 +53,7 @@ func (l *limits) check(q *provider.QueryRequest, code *replay.Orchestration) err
 	defer l.mu.Unlock()
 	key := handlerKey{code.Name, q.Name}
 	l.hung[key] = slices.DeleteFunc(l.hung[key], isClosed)
-	if len(l.hung[key]) >= maxHung { // more, if several were called at once
+	if len(l.hung[key]) >= maxHung { // more if several were called at once
 		return refusal(q, provider.QueryHandlerTimedOut,
 			fmt.Sprintf("%d earlier calls or replays have not returned in this process; "+
 				"the handler is not called until one returns", len(l.hung[key])), nil)

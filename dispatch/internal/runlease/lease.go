@@ -1,6 +1,6 @@
 // Package runlease acquires, renews and releases the run leases of activities. Only one delivery at a time holds the
-// lease of an activity, so that the end that it reports is the end of all code of the activity (R23), and an AtMostOnce
-// attempt starts once (R32).
+// lease of an activity. The end that it reports is therefore the end of all code of the activity (R23), and an
+// AtMostOnce attempt starts once (R32).
 package runlease
 
 import (
@@ -14,7 +14,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Lease is a run lease that a delivery holds, and what was stored before. A nil Lease was never acquired.
+// Lease is a run lease that a delivery holds, with the lease and the record that were stored before. A nil Lease was
+// never acquired.
 type Lease struct {
 	// held is the lease. Its token is empty if another delivery has taken it over.
 	held           provider.Run
@@ -28,7 +29,7 @@ type Lease struct {
 // IsHeld reports whether the delivery holds the lease.
 func (l *Lease) IsHeld() bool { return l != nil && l.held.Token != "" }
 
-// Previous returns the lease of an earlier delivery, or nil, and what the activity's record contained.
+// Previous returns the lease of an earlier delivery, or nil, and the previous content of the activity's record.
 func (l *Lease) Previous() (*provider.Run, provider.ActivityRecord) {
 	if l == nil {
 		return nil, provider.ActivityRecord{}
@@ -39,11 +40,11 @@ func (l *Lease) Previous() (*provider.Run, provider.ActivityRecord) {
 // Until returns the end of the lease.
 func (l *Lease) Until() time.Time { return l.held.Until }
 
-// RenewAt returns when the lease is renewed.
+// RenewAt returns the time of the next renewal.
 func (l *Lease) RenewAt() time.Time { return l.renewAt }
 
-// StartRenewal reports whether a renewal is due, which the caller then starts. Otherwise it returns when it is due, or
-// zero while a renewal runs.
+// StartRenewal reports whether a renewal is due. The caller must start a due renewal. Otherwise, next is the due time,
+// or zero while a renewal runs.
 func (l *Lease) StartRenewal(now time.Time) (start bool, next time.Time) {
 	switch {
 	case l.renewing:
@@ -65,7 +66,7 @@ func (l *Lease) Lose() { l.held = provider.Run{} }
 // Options holds the options of a Client.
 type Options struct {
 	Clock func() time.Time
-	// Timeout is the length of a lease, and RenewalBuffer how long before the time of StopAt it is renewed.
+	// Timeout is the length of a lease. A lease is renewed RenewalBuffer before the time of StopAt.
 	Timeout, RenewalBuffer time.Duration
 	// GracePeriod is the grace period of activities.
 	GracePeriod time.Duration
@@ -99,8 +100,8 @@ func (c *Client) Claim(ctx context.Context, next provider.Run) (provider.RunClai
 	return c.provider.ClaimRun(ctx, next)
 }
 
-// Acquired returns the lease after a successful claim. A delivery that waited for longer than its lease finds that
-// another one had the lease in between.
+// Acquired returns the lease after a successful claim. If the delivery has waited for longer than its lease, another
+// delivery may have had the lease in between.
 func (c *Client) Acquired(l *Lease, next provider.Run, claim *provider.RunClaim) *Lease {
 	if !l.IsHeld() || claim.PreviousRun != nil {
 		l = &Lease{previous: claim.PreviousRun, previousRecord: claim.PreviousRecord}
@@ -123,8 +124,8 @@ func (c *Client) Failed(l *Lease, now time.Time) (first bool) {
 	return first
 }
 
-// StopAt returns when an activity is stopped unless its lease is renewed. An activity that was stopped for another
-// reason has until the end of the lease.
+// StopAt returns the time at which an activity is stopped unless its lease is renewed. An activity that was stopped for
+// another reason may run until the end of the lease.
 func (c *Client) StopAt(l *Lease, stopped bool) time.Time {
 	if stopped {
 		return l.held.Until
@@ -132,16 +133,16 @@ func (c *Client) StopAt(l *Lease, stopped bool) time.Time {
 	return l.held.Until.Add(-c.gracePeriod())
 }
 
-// gracePeriod returns how long before the end of its lease an activity is stopped. When the lease ends, and another
-// delivery may start, the activity has returned or is abandoned.
+// gracePeriod returns the time between the stop of an activity and the end of its lease. When the lease ends, and
+// another delivery may start, the activity has returned or is abandoned.
 func (c *Client) gracePeriod() time.Duration {
 	o := c.options
 	return min(o.GracePeriod, (o.Timeout-o.RenewalBuffer)/2)
 }
 
-// Complete stores the outcome of an activity with its lease before the outcome is sent, so that a later delivery sends
-// the same outcome and does not run the code. If that fails, the work item must be released, except an AtMostOnce one:
-// no later delivery would know its outcome.
+// Complete stores the outcome of an activity with its lease before the outcome is sent. A later delivery then sends the
+// same outcome and does not run the code. If Complete fails, the work item must be released, unless the activity is
+// AtMostOnce. No later delivery would have its outcome.
 func (c *Client) Complete(ctx context.Context, t intake.Task, l *Lease, o *provider.ActivityOutcome) (mayBeSent bool) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), intake.WriteTimeout)
 	defer stop()
@@ -161,8 +162,8 @@ func (c *Client) Complete(ctx context.Context, t intake.Task, l *Lease, o *provi
 	}
 }
 
-// Release releases a lease. If the code did not start, it restores the previous lease. Otherwise it leaves an ended
-// one. If the release fails, the lease expires.
+// Release releases a lease. If the code did not start, Release restores the previous lease. Otherwise, it stores an
+// ended lease. If the release fails, the lease expires.
 func (c *Client) Release(ctx context.Context, t intake.Task, l *Lease, started, mayStillRun bool) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), intake.WriteTimeout)
 	defer stop()

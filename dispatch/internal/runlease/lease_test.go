@@ -47,7 +47,7 @@ func TestLease_isRenewedBeforeStopAndEnd(t *testing.T) {
 	}
 }
 
-// After another delivery has taken the lease over, the next claim is for a new lease.
+// After another delivery has acquired the lease, the next claim is for a new lease.
 func TestLease_lost_isNotExtended(t *testing.T) {
 	t.Parallel()
 	c := client()

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 )
 
-// countAttention logs how many instances need attention, if there are any. The log line is also a metric.
+// countAttention logs the number of instances that need attention, if there are any. The log line contains a metric.
 func (s *Sweeper) countAttention(ctx context.Context, r *result) {
 	a, err := s.Provider.CountAttention(ctx)
 	if err != nil {

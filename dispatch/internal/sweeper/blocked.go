@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// unblockConcurrency is the number of instances whose status is written at once.
+// unblockConcurrency is the number of concurrent status writes.
 const unblockConcurrency = 16
 
 // wakeBlocked wakes instances that are blocked in another build than the deployed one, whose code may be able to
@@ -37,8 +37,9 @@ func (s *Sweeper) wakeBlocked(ctx context.Context, r *result) {
 	}
 }
 
-// isBlockedInHistory reports whether the history of an instance shows that it is blocked. It does not if the history
-// was unreadable. No turn would clear that status, so the sweeper clears it, until the history is unreadable again.
+// isBlockedInHistory reports whether the history of an instance shows that it is blocked. A block because of an
+// unreadable history is not in history. No turn would clear that status, so the sweeper clears it, until the history is
+// unreadable again.
 func isBlockedInHistory(in provider.Instance) bool {
 	return in.Diagnosis == nil || in.Diagnosis.Type != history.TypeCorrupt
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// recoverDeadLetters sends the records again that queues moved to their dead-letter queues after too many deliveries
-// (R13). No code may have run for them, for example because the event source mapping was throttled. A record is sent
-// first, then annotated, which deletes the original: a repetition is harmless, because each ID settles once.
+// recoverDeadLetters resends the records that queues moved to their dead-letter queues after too many deliveries (R13).
+// Their code may never have run, for example because the event source mapping was throttled. A record is resent before
+// it is annotated, which deletes the original. A repetition is harmless, because each ID settles once.
 func (s *Sweeper) recoverDeadLetters(ctx context.Context, r *result) {
 	for m, err := range s.Provider.DeadLetteredRecords(ctx) {
 		if err == nil {
@@ -44,7 +44,7 @@ var errUnreadable = errors.New("record cannot be read")
 
 const attrInstance = "instance"
 
-// resend sends the content of a dead letter again, as a new message that SQS does not deduplicate with the original. It
+// resend sends the content of a dead letter as a new message, which SQS does not deduplicate with the original. It
 // returns a description of the new message and log attributes of its content.
 func (s *Sweeper) resend(ctx context.Context, m provider.DeadLetteredRecord) (became string, attrs []any, err error) {
 	records := []provider.Record{m.Record}

@@ -9,11 +9,11 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// deletionConcurrency is the number of deletions that are continued at once.
+// deletionConcurrency is the number of deletions that continue concurrently.
 const deletionConcurrency = 8
 
-// continueDeletions continues deletions that stopped before their end (R17). Each has a third of the sweep. The
-// instance stores the progress of its deletion.
+// continueDeletions continues deletions that stopped before their end (R17). Each deletion may take a third of the
+// sweep. The instance stores the progress of its deletion.
 func (s *Sweeper) continueDeletions(ctx context.Context, r *result) {
 	share := s.timeLimit(ctx) / 3
 	for instances, err := range s.Provider.DeletingInstances(ctx) {

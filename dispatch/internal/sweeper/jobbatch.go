@@ -13,7 +13,7 @@ import (
 )
 
 // errNotProcessed is the outcome of an instance that a step did not process before its time limit expired.
-var errNotProcessed = errors.New("dispatch: no time was left for the instance")
+var errNotProcessed = errors.New("dispatch: time limit expired before the instance was processed")
 
 // errStepTimeout is the error of an operation that the time limit of a step interrupted.
 var errStepTimeout = errors.New("time limit of the job step exceeded")
@@ -40,7 +40,7 @@ func (k jobRunner) processBatch(ctx context.Context, j *provider.Job, share jobS
 }
 
 // processInstance applies the operation of a job to the matched incarnation of an instance. It does nothing if the
-// incarnation is gone, or has ended and the job would end it.
+// incarnation is deleted, or if it has ended and the job would end it.
 func (k jobRunner) processInstance(ctx context.Context, j *provider.Job, target provider.Target) error {
 	in, err := k.Provider.ReadInstance(ctx, target.InstanceID)
 	switch {

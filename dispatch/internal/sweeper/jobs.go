@@ -16,7 +16,7 @@ import (
 
 const (
 	jobBatchSize     = 100 // instances that are matched and processed between two writes of the job
-	jobConcurrency   = 32  // instances of all jobs that are processed at once
+	jobConcurrency   = 32  // concurrent operations on instances, of all jobs
 	jobMaxTries      = 5   // of an instance that fails with a retryable error
 	jobStepsPerSweep = 3   // at least
 	jobMaxErrors     = 20  // that a job stores
@@ -42,8 +42,8 @@ func (k jobRunner) runJobs(ctx context.Context, r *result) {
 	forEach(ctx, slices.Values(jobs), max(len(jobs), 1), func(j provider.Job) { k.runJob(ctx, r, &j, share) })
 }
 
-// jobShare is the part of a sweep that one job may use: the number of instances that it processes at once, and the time
-// limit of a step. A later step continues what exceeds the limit, for example a deletion.
+// jobShare is the part of a sweep that one job may use: its number of concurrent operations, and the time limit of a
+// step. A later step continues an operation that exceeds the limit, for example a deletion.
 type jobShare struct {
 	concurrency int
 	stepTime    time.Duration
@@ -68,8 +68,8 @@ func (k jobRunner) runJob(ctx context.Context, r *result, j *provider.Job, share
 }
 
 // step processes the matched instances, matches more, and stores both with one write. Matches are stored before they
-// are processed, so that each is counted once; a repetition has no effect. If matching fails, the step stores what it
-// has processed, and the error.
+// are processed, so that each is counted once. Repeated processing has no effect. If matching fails, the step stores
+// the results of the processed instances, and the error.
 func (k jobRunner) step(ctx context.Context, j *provider.Job, share jobShare) error {
 	outcomes := k.processBatch(ctx, j, share)
 	if err := context.Cause(ctx); err != nil {

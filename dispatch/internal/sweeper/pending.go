@@ -41,7 +41,8 @@ func (s *Sweeper) wakePending(sweep context.Context, r *result) {
 }
 
 // extend returns ctx with a deadline that is a part of the reserve later, so that a page of instances that was read is
-// also woken. The provider would return them again only when they are due again, which can be an hour later.
+// also woken. Otherwise, the provider would return these instances only at their next due time, which can be an hour
+// later.
 func extend(ctx context.Context) (extended context.Context, stop context.CancelFunc) {
 	end, bounded := ctx.Deadline()
 	if !bounded {

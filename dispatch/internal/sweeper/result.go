@@ -12,7 +12,7 @@ import (
 // maxErrors limits the errors that a duty returns. During an outage each instance has one.
 const maxErrors = 10
 
-// result counts what a duty has done in a sweep. It is safe for concurrent use.
+// result counts the work of a duty in a sweep. It is safe for concurrent use.
 type result struct {
 	mu       sync.Mutex
 	woken    int // instances
@@ -22,8 +22,8 @@ type result struct {
 	cutShort bool    // the time limit expired before the duty ended
 }
 
-// add counts one item as done, or as failed with err. An error after the end of ctx is not a failure: the time limit
-// expired.
+// add counts one item as done, or as failed with err. An error after the end of ctx is not a failure, because the time
+// limit expired.
 func (r *result) add(ctx context.Context, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// retentionConcurrency is the number of instances that are deleted at once. A small one takes three calls in sequence.
+// retentionConcurrency is the number of concurrent deletions. A small instance takes three calls in sequence.
 const retentionConcurrency = 32
 
 // applyRetention deletes instances and past executions whose retention has expired, until none is left or the time
@@ -25,7 +25,7 @@ func (s *Sweeper) applyRetention(ctx context.Context, r *result) {
 	forEach(ctx, due, retentionConcurrency, func(id string) { s.applyRetentionTo(ctx, r, id) })
 }
 
-// applyRetentionTo counts a deleted instance, and each deleted past execution.
+// applyRetentionTo applies retention to an instance. It counts the deleted instance, or each deleted past execution.
 func (s *Sweeper) applyRetentionTo(ctx context.Context, r *result, id string) {
 	done, err := s.Provider.ApplyRetention(ctx, id)
 	n := done.Executions

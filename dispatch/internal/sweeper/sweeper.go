@@ -1,5 +1,5 @@
-// Package sweeper repairs a hub periodically: it wakes instances that wait, continues deletions and bulk jobs, applies
-// retention, recovers dead letters, and reports instances and queues that need attention.
+// Package sweeper repairs a hub periodically. It wakes instances that wait, continues deletions and bulk jobs, applies
+// retention, and recovers dead letters. It also reports instances and queues that need attention.
 package sweeper
 
 import (
@@ -30,8 +30,8 @@ func New(b *intake.Base, hubName string, m intake.Metrics) *Sweeper {
 	return &Sweeper{Base: b, hubName: hubName, meter: intake.NewMeter(m, hubName, "", b)}
 }
 
-// duty is one kind of repair, done in each sweep. A duty may have more to do than a sweep has time for, so it stores
-// its progress, and the next sweep continues. Two sweeps may run at the same time, so its steps can be repeated.
+// duty is one kind of repair that each sweep performs. If a sweep ends before the duty is complete, the next sweep
+// continues from the stored progress. Two sweeps may run at the same time, so the steps of a duty are idempotent.
 type duty struct {
 	name string // for the log
 	run  func(ctx context.Context, r *result)
@@ -116,5 +116,6 @@ func (s *Sweeper) conclude(ctx context.Context, name string, r *result) error {
 	return nil
 }
 
-// errNoProgress is the error of a duty that was cut short before it did anything. The next sweep would not get further.
+// errNoProgress is the error of a duty that was cut short before it did anything. The next sweep would not make
+// progress either.
 var errNoProgress = errors.New("time limit expired before any progress")

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// missingWorkers stores for each queue since when this process has found work items in it, but no worker. One sweep is
-// not enough: the first work item starts a function, which reports after some seconds.
+// missingWorkers stores, for each queue, the time since which this process has found work items in the queue but no
+// worker. One sweep is not enough, because the first work item starts a function, which reports after some seconds.
 type missingWorkers struct {
 	mu    sync.Mutex
 	since map[string]time.Time // by queue

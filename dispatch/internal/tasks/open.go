@@ -32,7 +32,8 @@ type Open struct {
 	state *history.State
 	// reasons are the reasons of cancelled tasks whose end is awaited.
 	reasons map[int64]string
-	// traces are the trace contexts of the turns that scheduled the tasks. trace is the one of the current turn.
+	// traces are the trace contexts of the turns that scheduled the tasks. trace is the trace context of the current
+	// turn.
 	traces map[int64]history.TraceParent
 	trace  history.TraceParent
 }

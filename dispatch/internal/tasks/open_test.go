@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// index has all events in segment 1 at the same time.
+// index is an Index in which all events are in segment 1 and have the same time.
 type index struct{}
 
 func (index) SegmentOf(int64) int64  { return 1 }

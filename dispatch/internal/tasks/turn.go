@@ -37,7 +37,7 @@ var kinds = map[history.Kind]perdure.TaskKind{
 	history.UpdateAccepted:                 perdure.TaskUpdate,
 }
 
-// Commit applies a committed turn of an orchestration with a name and returns the tasks that the turn has scheduled and
+// Commit applies a committed turn of an orchestration with a name. It returns the tasks that the turn has scheduled and
 // ended, or nil if there are none. The index includes the turn. waits are the waits for external events that have
 // ended.
 func (t *Open) Commit(index Index, name string, committed *provider.Turn, waits []replay.WaitEnd) *perdure.TurnTasks {
@@ -161,13 +161,13 @@ func (t *turn) endWaits(waits []replay.WaitEnd) {
 	}
 }
 
-// endRest adds the tasks that were open when the execution ended, and whose end no other event records: their cancel or
-// their answer is awaited.
+// endRest adds the tasks that were open when the execution ended and have no end in another event. The execution still
+// awaited the end of their cancel, or their answer.
 func (t *turn) endRest(end *history.Event) {
 	from := len(t.Ended)
 	for o := range t.open.state.Outstanding() {
 		info := t.info(&o, end)
-		if info.Kind == "" || info.Kind == perdure.TaskExternalEvent { // only the code knows the waits it has given up
+		if info.Kind == "" || info.Kind == perdure.TaskExternalEvent { // only the code knows which waits are abandoned
 			continue
 		}
 		info.Outcome = perdure.TaskCancelled

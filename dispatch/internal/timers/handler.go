@@ -48,8 +48,8 @@ func (h Handler) fireAll(ctx context.Context, leased *lease, timers []provider.L
 	return failed
 }
 
-// holdAll holds timers together. If that fails, it holds each on its own, so that a timer that cannot be held does not
-// delay the others.
+// holdAll holds timers together. If the call fails, it holds each timer separately, so that a timer that cannot be held
+// does not delay the others.
 func (h Handler) holdAll(ctx context.Context, timers []provider.LockedTimer) (failed []string) {
 	if len(timers) > 1 && h.hold(ctx, timers) == nil {
 		return nil
@@ -62,7 +62,7 @@ func (h Handler) holdAll(ctx context.Context, timers []provider.LockedTimer) (fa
 	return failed
 }
 
-// countDue returns how many of the sorted timers are due, given that the first one is.
+// countDue returns the number of sorted timers that are due. The first one must be due.
 func (h Handler) countDue(timers []provider.LockedTimer) int {
 	n := 1
 	for n < len(timers) && !timers[n].FireAt.After(h.Clock()) {
@@ -89,7 +89,7 @@ func (h Handler) fire(ctx context.Context, timers []provider.LockedTimer) error 
 	return h.Provider.EnqueueForOrchestrator(ctx, ms...)
 }
 
-// hold sends timers again, so that they return when they are nearly due. Their records are then done.
+// hold resends timers, so that they arrive when they are nearly due. Their records can then be deleted.
 func (h Handler) hold(ctx context.Context, timers []provider.LockedTimer) error {
 	ts := make([]provider.Timer, len(timers))
 	for i := range timers {

@@ -14,11 +14,12 @@ import (
 )
 
 // Lambda hides a record for at least the timeout of its function, which is a minute for the renewer. If the renewer
-// died, its timers would be late by that.
+// crashed, its timers would be late by that time.
 const (
-	// leaseTime is how long a record stays hidden after a process died. The renewer extends the lease while it works.
+	// leaseTime is the time for which a record stays hidden after its process crashed. The renewer extends the lease
+	// while it works.
 	leaseTime = 8 * time.Second
-	// maxLeasedDeliveries is the number of deliveries with a lease. If the renewer dies repeatedly, it holds its
+	// maxLeasedDeliveries is the number of deliveries with a lease. If the renewer crashes repeatedly, it holds its
 	// records for longer, so that they do not become dead letters within minutes.
 	maxLeasedDeliveries = 3
 )
@@ -69,7 +70,7 @@ func (l *lease) run(ctx context.Context) {
 		if !l.tryExtend(ctx) {
 			pause = leaseTime / intake.RenewalTries
 		}
-		_ = sleep.For(ctx, pause) // the loop sees that ctx has ended
+		_ = sleep.For(ctx, pause) // the loop checks ctx
 	}
 }
 

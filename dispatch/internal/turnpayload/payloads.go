@@ -1,7 +1,7 @@
 // Package turnpayload encodes the payloads of an instance before they become history (R28).
 //
 // Payloads of messages are encoded before they reach the code or are parked, and decisions before they are committed.
-// History contains them in their final form, so a reference to a position in history finds them. Code decodes its own
+// History contains payloads in their final form, so a reference to a position in history is valid. Code decodes its own
 // results when it receives them.
 package turnpayload
 
@@ -27,8 +27,8 @@ type Encoder struct {
 }
 
 // Messages encodes the payloads of messages for an execution in place, and copies those that are in the store to the
-// execution. It returns an error if there is a stored payload and this build has no store: the copy of the message
-// expires, and history must not refer to it.
+// execution. It returns an error if there is a stored payload and this build has no store. The message's copy expires,
+// so history must not refer to that copy.
 func (e *Encoder) Messages(ctx context.Context, about perdure.PayloadInfo, taken []provider.InboxMessage) error {
 	if e.Encoding == nil && !haveStored(taken) {
 		return nil
@@ -63,7 +63,7 @@ func (e *Encoder) Failures(ctx context.Context, about perdure.PayloadInfo, taken
 	return nil
 }
 
-// haveStored reports whether messages bring payloads that are in the store.
+// haveStored reports whether messages have payloads in the store.
 func haveStored(all []provider.InboxMessage) bool {
 	for i := range all {
 		m := &all[i]
@@ -74,7 +74,7 @@ func haveStored(all []provider.InboxMessage) bool {
 	return false
 }
 
-// appendPayloads appends the payloads that a message brings to an execution.
+// appendPayloads appends the payloads of a message for an execution.
 func appendPayloads(
 	all []payloads.MessagePayload, about perdure.PayloadInfo, m *provider.Message,
 ) []payloads.MessagePayload {
@@ -100,7 +100,7 @@ func appendPayloads(
 		for i := range m.Outcomes {
 			add(perdure.PayloadActivityResult, "", &m.Outcomes[i].Result)
 		}
-	default: // the others have no payload for a turn
+	default: // other kinds have no payload for a turn
 	}
 	return all
 }
@@ -183,7 +183,7 @@ func (e *Encoder) RepeatedAnswers(ctx context.Context, read *provider.Orchestrat
 			}
 			if err := e.Encoding.CopyForMessages(ctx, outputs.HistoryOrigin(read), events[j:j+1]); err != nil &&
 				!payloads.IsPermanent(err) {
-				return fmt.Errorf("dispatch: instance %q: answer repeated updates: %w", read.InstanceID, err)
+				return fmt.Errorf("dispatch: instance %q: respond to repeated updates: %w", read.InstanceID, err)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ func stored(key string) history.Payload {
 	return history.EncodedPayload{Key: key, SHA256: strings.Repeat("0", 64), Bytes: 1}.Payload()
 }
 
-// A build without a payload store commits payloads as they are, but not those whose copies for messages expire.
+// A build without a payload store commits payloads unchanged, but rejects stored payloads of messages, which expire.
 func TestMessages_noStore_acceptsOnlyPayloadsThatDoNotExpire(t *testing.T) {
 	t.Parallel()
 	e := &Encoder{Clock: time.Now}
@@ -36,7 +36,7 @@ func TestMessages_noStore_acceptsOnlyPayloadsThatDoNotExpire(t *testing.T) {
 	}
 }
 
-// Workers in other languages can send error details of any size. History has no large ones.
+// Workers in other languages can send error details of any size. History contains no large details.
 func TestFailures_details_largeOnesAreRemoved(t *testing.T) {
 	t.Parallel()
 	e := &Encoder{Clock: time.Now}
@@ -62,8 +62,8 @@ func TestFailures_details_largeOnesAreRemoved(t *testing.T) {
 	}
 }
 
-// Each delivery of a message starts the same execution, so that the execution finds the payloads that an earlier
-// delivery has copied to it. Another start of the ID is another execution.
+// Each delivery of a message starts the same execution, which owns the payloads that an earlier delivery has copied.
+// Another start of the ID is another execution.
 func TestUpdateStart_redelivered_startsTheSameExecution(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(100, 0)

@@ -10,9 +10,9 @@ import (
 )
 
 // If a turn waits only for the outcomes of its inline activities, the code continues with them before they are
-// committed (R20). As in any turn, nothing follows from its decisions before their commit. If the next turn starts no
-// inline activity, both turns are one commit, which saves a write. Otherwise the outcomes are committed before anything
-// else runs, and the decisions are the next turn.
+// committed (R20). As in any turn, its decisions have no effect before their commit. If the next turn starts no inline
+// activity, one commit contains both turns, which saves a write. Otherwise, the outcomes are committed before other
+// code runs, and the decisions are the next turn.
 
 const (
 	// maxChainTurns and maxChainTime limit a chain, because messages to the instance wait.
@@ -36,7 +36,7 @@ func (c *chain) isLong(more int32) bool {
 	return c.turns+more >= maxChainTurns || c.age() >= maxChainTime
 }
 
-// aheadTurn is a turn that the code has run before the previous one is committed.
+// aheadTurn is a turn that the code has run before the commit of the previous turn.
 type aheadTurn struct {
 	buffer *buffer
 	out    replay.Outcome
@@ -44,8 +44,8 @@ type aheadTurn struct {
 	err error
 }
 
-// runAhead runs the code with the outcomes behind the first decided events of a turn that is about to be committed, if
-// no other input can arrive.
+// runAhead runs the code with the outcomes behind the first decided events of a turn, before the turn is committed. It
+// does so only if no other input can arrive.
 func (t *turn) runAhead(ctx context.Context, decided int) {
 	if !t.waitsForOutcomes(decided) || ctx.Err() != nil || t.inline.Interrupted() || t.chain.isLong(1) {
 		return
@@ -71,8 +71,8 @@ func (t *turn) waitsForOutcomes(decided int) bool {
 		t.consumed == len(t.queue.Waiting()) && state.Parked == 0 && t.maxParked == 0 && !state.Blocked.Active
 }
 
-// join adds the turn that the code has run ahead to this one. It returns false if the code starts inline activities in
-// it, or continues as new.
+// join adds the turn that the code has run ahead to this one. It returns false if the code has started inline
+// activities in the added turn, or continues as new.
 func (t *turn) join(ctx context.Context) bool {
 	a := t.ahead
 	if a == nil || a.err != nil || a.out.Continued != nil {
@@ -89,8 +89,8 @@ func (t *turn) join(ctx context.Context) bool {
 	return true
 }
 
-// leaveChain passes a chain of turns with inline activities to another invocation, by a wake, if it holds the instance
-// for too long: messages to the instance wait.
+// leaveChain passes a chain of turns with inline activities to another invocation by a wake, if the chain is too long.
+// Messages to the instance wait for the end of the chain.
 func (t *turn) leaveChain(ctx context.Context) error {
 	if t.x.State().InlineOutcomes == 0 || !t.x.Due() || t.inline.Any() {
 		return nil

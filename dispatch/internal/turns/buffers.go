@@ -11,13 +11,13 @@ import (
 )
 
 // buffer holds the events of a turn: the inputs of its messages, and the events that it commits. Events are large, and
-// reusing buffers has saved a quarter of the memory that a turn allocates.
+// reuse of buffers saves a quarter of the memory that a turn allocates.
 //
-// A turn has its buffer for itself. It returns the buffer when it is committed and its outputs are sent: then nothing
-// refers to the events. A replay.Instance keeps no reference after Turn has returned, nor does a provider.Provider
-// after it has committed the turn. Everything else that keeps an event copies it: inline activities, and outcomes that
-// have arrived. The buffer of a failed turn is left to the garbage collector, because abandoned code may still write to
-// it.
+// Only one turn uses a buffer at a time. The turn returns the buffer after it is committed and its outputs are sent,
+// when there are no references to the events. A replay.Instance has no reference to a buffer after Turn has returned. A
+// provider.Provider has no reference after it has committed the turn. Inline activities and outcomes that have arrived
+// copy their events. The buffer of a failed turn is left to the garbage collector, because abandoned code may still
+// write to it.
 type buffer struct {
 	inputs []history.Event
 	groups [][]history.Event // of inputs, by message
@@ -25,7 +25,7 @@ type buffer struct {
 }
 
 const (
-	// initialEvents is the number of events that most turns have at most.
+	// initialEvents is the initial capacity of a buffer. Most turns have no more events.
 	initialEvents = 8
 	// maxReusedEvents is the maximum number of events of a buffer that is reused.
 	maxReusedEvents = 64
@@ -46,7 +46,7 @@ func (p buffers) get() *buffer {
 // put returns the buffer of a turn that has committed events.
 func (p buffers) put(b *buffer, events []history.Event) {
 	if cap(events) > cap(b.events) {
-		b.events = events // they did not fit into the buffer
+		b.events = events // the events did not fit into the buffer
 	}
 	if cap(b.events) > maxReusedEvents || cap(b.inputs) > maxReusedEvents || cap(b.groups) > maxReusedEvents {
 		return

@@ -27,13 +27,13 @@ func (t *turn) countConsumed() int {
 		t.carryOver(&waiting[0])
 	}
 	for consumed < len(waiting) && messages.IsWake(waiting[consumed]) {
-		consumed++ // its only effect is the turn
+		consumed++ // the only effect of a wake is the turn
 	}
 	return consumed
 }
 
-// write commits the turn, with the outcomes of inline activities that have arrived and the turn that the code has run
-// ahead, as much of it as fits.
+// write commits the turn. If they fit, the commit includes the outcomes of inline activities that have arrived and the
+// turn that the code has run ahead.
 func (t *turn) write(ctx context.Context) (refused []provider.OutputFailure, err error) {
 	decided := len(t.out.Events)
 	t.out.Events = t.inline.AppendOutcomes(t.out.Events)
@@ -80,10 +80,9 @@ func (t *turn) build(decided int) {
 // turn.
 const maxStatusDelay = time.Second
 
-// statusWrite returns how the commit writes the status. If inline activities end an instance at once, its status is
-// written at its start and its end, and Running would hardly be visible. So a turn that the same invocation
-// continues defers the status to a later turn, for a short time. If the process dies before, the redispatch writes the
-// status (R9).
+// statusWrite returns how the commit writes the status. If an instance ends within its first invocation, the status
+// Running would hardly be visible. A turn that the same invocation continues therefore defers the status to a later
+// turn for a short time. If the process crashes before that turn, the redispatch writes the status (R9).
 func (t *turn) statusWrite() provider.StatusWrite {
 	last := &t.out.Events[len(t.out.Events)-1]
 	switch {
@@ -97,9 +96,9 @@ func (t *turn) statusWrite() provider.StatusWrite {
 	}
 }
 
-// halve limits the next turn to half of the inputs, because no commit can hold this one: of the parked inputs first,
-// then of the messages. Inputs that arrived together may fit into several turns (R2). It returns false if the turn
-// cannot be smaller.
+// halve limits the next turn to half of the inputs, because this turn is too large for a commit. It halves the parked
+// inputs first, then the messages. Inputs that arrived together may fit into several turns (R2). It returns false if
+// the turn cannot be smaller.
 func (t *turn) halve() bool {
 	t.inline.Disable() // activities that have run inline do not run again in this session
 	if t.ahead != nil {
@@ -116,7 +115,7 @@ func (t *turn) halve() bool {
 	return true
 }
 
-// writeEnd replaces a turn that is too large by an end with the reason, and commits it.
+// writeEnd replaces a turn that is too large by an end with the reason, and commits the end.
 func (t *turn) writeEnd(ctx context.Context, why error) ([]provider.OutputFailure, error) {
 	t.out.Waits = nil // the code does not end them
 	watermark := t.commit.Watermark

@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// handleCorrupt handles an instance whose history is unreadable. A message may terminate it even if others wait before
-// the message, because a termination needs no code. An ended instance receives none of the waiting messages, and other
-// instances are answered.
+// handleCorrupt handles an instance whose history is unreadable. A termination takes effect even if other messages wait
+// before it, because it needs no code. An ended instance receives none of the waiting messages, and other instances
+// receive an answer.
 func (s *session) handleCorrupt(ctx context.Context) (state, error) {
 	s.discard()
 	if m := s.termination(); m != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// instance is the instance of a session: its messages, and its execution as the session knows it.
+// instance is the instance of a session: its messages, and its execution as last read by the session.
 type instance struct {
 	o        *Orchestrator
 	item     *provider.OrchestrationItem
@@ -30,8 +30,8 @@ type instance struct {
 	chain  chain
 	// dispatched is the head up to which all outputs are known to be sent.
 	dispatched provider.Head
-	// absent is set if a read with strong consistency has found no instance, idInUse if the instance ID is in use
-	// nevertheless, such as during a deletion.
+	// absent is set if a read with strong consistency has found no instance. idInUse is set if the instance ID is in
+	// use nevertheless, for example during a deletion.
 	absent, idInUse bool
 	// statusPending is set while the instance's status update is deferred to a later turn.
 	statusPending bool
@@ -43,10 +43,11 @@ type instance struct {
 	lastExecution string
 }
 
-// taken returns the messages of the next turn, up to one that its code does not receive, or that pauses it.
+// taken returns the messages of the next turn. It stops at a message that the code does not receive, or that pauses the
+// instance.
 func (i *instance) taken() []provider.InboxMessage { return i.queue.Next(i.x.EndsTurn) }
 
-// isDone reports whether nothing is left to do: there are no messages to consume and no refused outputs to record, no
+// isDone reports whether nothing is left to do. There are no messages to consume and no refused outputs to record, no
 // turn is due, and no inline activities run.
 func (i *instance) isDone() bool {
 	return i.queue.First() == nil && len(i.queue.Refused()) == 0 && (i.x == nil || !i.x.Due()) && !i.inline.Any()
@@ -55,11 +56,11 @@ func (i *instance) isDone() bool {
 // isDispatched reports whether all outputs up to the head are known to be sent.
 func (i *instance) isDispatched() bool { return i.x != nil && i.x.Head() == i.dispatched }
 
-// setFound records that there is an instance, which may have consumed the next messages already.
+// setFound records that there is an instance, which may already have consumed the next messages.
 func (i *instance) setFound() { i.absent, i.dispatched = false, provider.Head{} }
 
-// mustStart reports whether a message requests a start and was not delivered before. If it was, a turn has probably
-// consumed it, which the head shows (R4).
+// mustStart reports whether a message requests a start and was not delivered before. A turn has probably consumed a
+// redelivered message, as the head shows (R4).
 func (i *instance) mustStart(m *provider.InboxMessage) bool {
 	switch {
 	case m == nil || m.Kind != provider.MessageStart:
@@ -92,8 +93,8 @@ func (i *instance) read(ctx context.Context, c provider.Consistency) error {
 	return i.loadFrom(ctx, read)
 }
 
-// loadFrom loads the execution of a history. Its code does not run if it is paused, poison, or known to be of no use in
-// this build.
+// loadFrom loads the execution of a history. Its code does not run if the instance is paused or poison, or if history
+// shows that this build cannot continue it.
 func (i *instance) loadFrom(ctx context.Context, read *provider.Orchestration) error {
 	state := read.State(history.TrackTimers)
 	obstacle := i.o.loader.Obstacle(state)
@@ -126,7 +127,7 @@ func (i *instance) unload() {
 	}
 }
 
-// keepWarm puts the execution into the cache, without its code if that is known to be of no use.
+// keepWarm puts the execution into the cache. It drops the code if the code cannot continue in this build.
 func (i *instance) keepWarm() {
 	x := i.x
 	if x == nil || x.Ended() {
@@ -139,7 +140,7 @@ func (i *instance) keepWarm() {
 	i.o.cache.Put(i.item.InstanceID, x)
 }
 
-// passOn lets another invocation run the turn that is due, by a wake.
+// passOn sends a wake, so that another invocation runs the turn that is due.
 func (i *instance) passOn(ctx context.Context) error {
 	wake := provider.Message{
 		Kind: provider.MessageWake, InstanceID: i.item.InstanceID, ExecutionID: i.x.Head().ExecutionID,

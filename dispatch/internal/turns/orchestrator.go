@@ -74,13 +74,13 @@ func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Rec
 		return failed
 	}
 	if len(h.done) > 0 {
-		o.deleteEarly(ctx, h.done) // if a suspect crashes the process, they are not redelivered
+		o.deleteEarly(ctx, h.done) // so that a crash of a suspect does not redeliver them
 	}
 	return append(failed, o.handleSuspects(ctx, h.suspects, needed)...)
 }
 
-// withoutGroups returns the items without those of groups that have a record which could be neither read nor moved to
-// the dead-letter queue. Later messages must not overtake the record (R2), because it would count as consumed.
+// withoutGroups removes the items of groups with a record that was neither read nor moved to the dead-letter queue.
+// Later messages must not overtake the record (R2), because the record would count as consumed.
 func (o *Orchestrator) withoutGroups(
 	ctx context.Context, items []*provider.OrchestrationItem, stuck []provider.Record,
 ) (rest []*provider.OrchestrationItem, failed []string) {
@@ -207,8 +207,8 @@ func recordsOf(all []provider.InboxMessage) []provider.Record {
 	return records
 }
 
-// withReserve calls run with a context that ends before the invocation. Otherwise calls that hang would end the
-// process, which would look like poison.
+// withReserve calls run with a context that ends before the invocation. Otherwise, calls that hang would end the
+// process, and the record would count as poison.
 func (o *Orchestrator) withReserve(ctx context.Context, run func(context.Context) error) error {
 	if end, ok := ctx.Deadline(); ok {
 		left := end.Sub(o.Clock())
@@ -229,7 +229,7 @@ func (o *Orchestrator) refreshStatus(ctx context.Context, wake *provider.Message
 }
 
 // refreshWoken writes the status of an instance if messages without effect contain a wake. The sweeper wakes instances
-// with the status Pending, although their turn may have been long ago.
+// with the status Pending even if their first turn was long ago.
 func (o *Orchestrator) refreshWoken(ctx context.Context, all []provider.InboxMessage) {
 	if wake := wakeOf(all); wake != nil {
 		o.refreshStatus(ctx, &wake.Message)

@@ -52,7 +52,7 @@ func (s *session) start(ctx context.Context) (state, error) {
 		if err := s.o.Provider.RejectStart(ctx, m); err != nil {
 			return done, err
 		}
-		s.o.Logger.WarnContext(ctx, "start refused: instance ID in use", "event", logevent.StartRefused,
+		s.o.Logger.WarnContext(ctx, "start rejected: instance ID in use", "event", logevent.StartRefused,
 			"instance", m.InstanceID, "startId", m.StartID)
 	case err != nil:
 		return done, err
@@ -149,7 +149,7 @@ func (s *session) decide(ctx context.Context) (state, error) {
 	return running, nil
 }
 
-// answer answers another instance, whose message the code must not receive.
+// answer responds to another instance whose message the code must not receive.
 func (s *session) answer(ctx context.Context) (state, error) {
 	r := s.receiver()
 	result, err := s.o.mailbox.Answer(ctx, &r, s.queue.Waiting())
@@ -171,7 +171,7 @@ func (s *session) answer(ctx context.Context) (state, error) {
 }
 
 // drop drops the messages of the next turn, whose position was verified in this invocation. Messages that the code does
-// not receive, and those behind them, are processed next.
+// not receive, and the messages behind them, are processed next.
 func (s *session) drop(ctx context.Context) (state, error) {
 	dropped := s.taken()
 	for i := range dropped {
@@ -183,8 +183,8 @@ func (s *session) drop(ctx context.Context) (state, error) {
 	return acknowledging, nil
 }
 
-// acknowledge acknowledges the consumed messages, unless a turn is due or inline activities run: then a redelivery of
-// the messages has to continue the instance.
+// acknowledge acknowledges the consumed messages. It does not if a turn is due or inline activities run, because a
+// redelivery of the messages must then continue the instance.
 func (s *session) acknowledge(context.Context) (state, error) {
 	if (s.x == nil || !s.x.Due()) && !s.inline.Any() {
 		s.queue.Acknowledge()
@@ -192,9 +192,9 @@ func (s *session) acknowledge(context.Context) (state, error) {
 	return receiving, nil
 }
 
-// resolveConflict reads the head after another session has committed. That may have been the turn of a message which
-// this session has consumed or redispatched, and the other session may have died before it sent the outputs. So all
-// unacknowledged messages are processed again (R4).
+// resolveConflict reads the head after another session has committed. That commit may be the turn of a message that
+// this session has consumed or redispatched. The process of the other session may have crashed before it sent the
+// outputs. All unacknowledged messages are therefore processed again (R4).
 func (s *session) resolveConflict(ctx context.Context) (state, error) {
 	s.discard()
 	s.reset()

@@ -10,9 +10,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// redispatchFrom returns the first position from which outputs of committed turns may be unsent: the one of the first
-// message that a committed turn has consumed. If there is none, it can be the turn at the head, if no message refers to
-// it: the turn took only parked inputs (R4), or a restart has copied it (R30).
+// redispatchFrom returns the first position from which outputs of committed turns may be unsent. This is the position
+// of the first message that a committed turn has consumed. If there is none, it is the turn at the head, provided that
+// no message refers to that turn. This is the case if the turn took only parked inputs (R4), or a restart has copied it
+// (R30).
 func redispatchFrom(x *execution.Execution, waiting []provider.InboxMessage) (provider.RedispatchFrom, bool) {
 	if slices.ContainsFunc(waiting, isRecovered) {
 		return recoveredFrom(x, waiting), true
@@ -37,7 +38,7 @@ func recoveredFrom(x *execution.Execution, waiting []provider.InboxMessage) prov
 		return isRecovered(m) && m.Redrive.MovedAt == nil
 	})
 	if at := deadLetteredAt(waiting); !at.IsZero() {
-		if undated >= 0 && x.Read() != nil { // for that one, all of this execution and the end of the previous one
+		if undated >= 0 && x.Read() != nil { // for that message, all of this execution and the end of the previous one
 			at = intake.Earlier(at, startedAt(x.Read()).Add(-1))
 		}
 		return provider.RedispatchFrom{HeadAt: at}
@@ -55,8 +56,8 @@ func startedAt(o *provider.Orchestration) (at time.Time) {
 func isRecovered(m provider.InboxMessage) bool { return m.Redrive != nil }
 
 // deadLetteredAt returns a time before any of the recovered messages became a dead letter, or zero if it is not known.
-// A turn that has consumed one of them, and whose outputs were not sent, was the last one at that time, or is later,
-// however many executions have followed.
+// If a turn has consumed one of these messages and its outputs were not sent, it was the last turn at that time, or is
+// later. Any number of executions may have followed.
 func deadLetteredAt(all []provider.InboxMessage) (at time.Time) {
 	for i := range all {
 		if p := all[i].Redrive; p != nil && p.MovedAt != nil {
@@ -67,9 +68,9 @@ func deadLetteredAt(all []provider.InboxMessage) (at time.Time) {
 }
 
 // undatedFrom returns the position from which outputs may be unsent for a message that a reconcile or an earlier
-// release has recovered. Its original position is unknown. A turn that has consumed it, and whose outputs were not
-// sent, is assumed to be of this execution, or the end of the previous one. If the execution began with no message of
-// this inbox, it can be any turn.
+// release has recovered. The original position of such a message is unknown. A turn that has consumed the message and
+// has unsent outputs is assumed to be in this execution, or at the end of the previous one. If the execution did not
+// start with a message of this inbox, it can be any turn.
 func undatedFrom(x *execution.Execution, recovered provider.Position) provider.Position {
 	if x.Read() != nil {
 		if first := x.Read().Segments[0].Watermark; first.Inbox == recovered.Inbox {

@@ -71,8 +71,8 @@ func (s *session) commit(ctx context.Context) (state, error) {
 	return sending, nil
 }
 
-// send sends the inline activities that continue in their queues after the commit. Then the next execution begins,
-// or the turn is over.
+// send sends the inline activities that continue in their queues after the commit. Then the next execution begins, or
+// the turn ends.
 func (s *session) send(ctx context.Context) (state, error) {
 	t := &s.turn
 	if err := s.inline.Send(ctx); err != nil {
@@ -89,8 +89,8 @@ func (s *session) send(ctx context.Context) (state, error) {
 	return next, nil
 }
 
-// park processes messages without the code, which cannot process them or must not. They are redelivered to other
-// builds, parked in history, or end the instance.
+// park handles messages that the code cannot or must not process. The messages are redelivered to other builds, parked
+// in history, or end the instance.
 func (s *session) park(ctx context.Context) (state, error) {
 	t, x := &s.turn, s.x
 	if !errors.Is(t.obstacle, execution.ErrPaused) {
@@ -120,7 +120,7 @@ func (s *session) park(ctx context.Context) (state, error) {
 		return t.drop("instance is blocked, message has no effect")
 	}
 
-	if d.Events[len(d.Events)-1].Kind != history.InputsParked { // which causes no outputs
+	if d.Events[len(d.Events)-1].Kind != history.InputsParked { // parking causes no outputs
 		observe.RecordTrace(ctx, d.Events)
 	}
 	t.commit = x.NewTurn(s.item.InstanceID, d.Events)
@@ -138,9 +138,9 @@ func (s *session) park(ctx context.Context) (state, error) {
 	return acknowledging, nil
 }
 
-// pause commits a pause or a resume in a segment of its own, before a turn that is due and before parked inputs. A
-// request without effect is skipped: it is a copy, for another incarnation, or the instance is paused or running
-// already.
+// pause commits a pause or a resume in a separate segment, before a turn that is due and before parked inputs. It skips
+// a request without effect: a copy, a request for another incarnation, or a request for the status that the instance
+// already has.
 func (s *session) pause(ctx context.Context) (state, error) {
 	m, x, clock := s.queue.First(), s.x, s.o.Clock
 	request := blocked.PauseRequest(m)

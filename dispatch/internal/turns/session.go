@@ -98,9 +98,9 @@ func (s *session) recoverFrom(err error) error {
 	return nil
 }
 
-// runTurn runs the states of a turn inside the interceptors. A turn that is poison runs without them, because one of
-// them may crash the process, and the instance could never be blocked. Parking messages of a paused instance, or
-// messages that could not be encoded, is no turn.
+// runTurn runs the states of a turn inside the interceptors. A poison turn runs without interceptors, because an
+// interceptor may crash the process, and the instance could never be blocked. A session that parks messages because the
+// instance is paused or an encoding failed does not run a turn.
 func (s *session) runTurn(ctx context.Context) error {
 	t := &s.turn
 	if t.unencoded || errors.Is(t.obstacle, execution.ErrPaused) {
@@ -131,7 +131,7 @@ func (s *session) turnSteps(ctx context.Context) (err error) {
 	return err
 }
 
-// commitEvents commits a turn with events that no code caused.
+// commitEvents commits a turn with events that were not caused by code.
 func (s *session) commitEvents(ctx context.Context, t *provider.Turn, consumed int) error {
 	refused, err := s.o.Provider.AckOrchestrationItem(ctx, t)
 	if err != nil {
@@ -141,8 +141,8 @@ func (s *session) commitEvents(ctx context.Context, t *provider.Turn, consumed i
 	return nil
 }
 
-// commitError returns the error of a commit. If the turn is committed and only its dispatch is incomplete, a redispatch
-// does not report it, so it is recorded here.
+// commitError returns the error of a commit. If the turn is committed and only its dispatch is incomplete, commitError
+// records the turn, because a redispatch does not report it.
 func (s *session) commitError(ctx context.Context, err error, t *provider.Turn, waits []replay.WaitEnd) error {
 	if errors.Is(err, provider.ErrDispatchIncomplete) {
 		s.x.Commit(t, true)

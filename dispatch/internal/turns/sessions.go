@@ -15,7 +15,7 @@ func (p sessions) get() *session {
 }
 
 // put returns a session that has ended without an error. A session whose code may still run is left to the garbage
-// collector: inline activities report their end to it, and interceptors may have kept their functions.
+// collector. Inline activities report their end to it, and interceptors may still have their functions.
 func (p sessions) put(s *session) {
 	if s.inline.Started() || s.o.observer.Intercepts() {
 		return

@@ -76,8 +76,8 @@ var transitions = [stateCount]stateSet{
 	corrupted:     statesOf(receiving, dropping, acknowledging),
 }
 
-// recoveries are the states that can follow an error in any state: another process has committed the segment, the
-// history is unreadable, or there is no instance.
+// recoveries are the states that can follow an error in any state. The causes are a commit of another process, an
+// unreadable history, and a missing instance.
 var recoveries = statesOf(conflicted, corrupted, dropping)
 
 // functions are the functions of the states. Each returns the next state.

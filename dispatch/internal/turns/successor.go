@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// carryOverError is the error of an execution that continues as new while no commit can hold the parked inputs for the
-// next execution. Code that consumes more of them before it continues as new can proceed.
+// carryOverError is the error of an execution that continues as new with too many parked inputs for a commit. Code that
+// consumes more inputs before it continues as new can proceed.
 type carryOverError struct{ err error }
 
 func (e *carryOverError) Error() string {
@@ -47,8 +47,8 @@ func (t *turn) carryOver(m *provider.InboxMessage) {
 	}
 }
 
-// newSuccessor returns the execution that continues as new (R3). Its version is the one that the start of the instance
-// has requested. If the start has requested none, it is the highest one.
+// newSuccessor returns the execution that continues as new (R3). Its version is the version that the start of the
+// instance has requested. If the start has requested none, it is the highest registered version.
 func (t *turn) newSuccessor() *provider.Successor {
 	out := &t.out
 	start := *t.x.Start()
@@ -84,7 +84,7 @@ func (t *turn) finish(ctx context.Context) (state, error) {
 	}
 	t.x.Recipient.InheritRejectedEvents(&previous.Recipient)
 	if t.executions++; t.executions < maxExecutions {
-		return receiving, nil // before anything is acknowledged, the first turn runs (R3)
+		return receiving, nil // the first turn runs before any message is acknowledged (R3)
 	}
 	if t.queue.WillContinue() {
 		return done, nil // the messages are redelivered, which has the effect of a wake

@@ -19,8 +19,8 @@ type suspect struct {
 // maxTimeForSuspect is the time that a suspect needs, including the reserve.
 const maxTimeForSuspect = 5 * time.Second
 
-// timeForSuspect returns the time that a suspect needs in an invocation that begins. It is at most half of the
-// invocation.
+// timeForSuspect returns the time that a suspect needs in a new invocation. It is at most half of the invocation's
+// time.
 func (o *Orchestrator) timeForSuspect(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -29,13 +29,13 @@ func (o *Orchestrator) timeForSuspect(ctx context.Context) time.Duration {
 	return min(maxTimeForSuspect, end.Sub(o.Clock())/2)
 }
 
-// handleSuspects handles suspects alone, one after another, while the invocation has the needed time left for one. It
+// handleSuspects handles suspects alone, one after another, while the invocation has enough time for the next one. It
 // releases the others to the inbox.
 func (o *Orchestrator) handleSuspects(ctx context.Context, suspects []suspect, needed time.Duration) (failed []string) {
 	slices.SortStableFunc(suspects, func(a, b suspect) int {
 		first, second := &a.item.Messages[0].Record, &b.item.Messages[0].Record
 		return cmp.Or(intake.CompareSuspects(a.died, b.died, first.ReceiveCount, second.ReceiveCount),
-			cmp.Compare(first.ReceiptHandle, second.ReceiptHandle)) // and not by their arrival
+			cmp.Compare(first.ReceiptHandle, second.ReceiptHandle)) // not by their arrival, which is random
 	})
 	proven := false
 	for _, s := range suspects {

@@ -23,7 +23,7 @@ type turn struct {
 	unencoded bool
 	// noEffect is the reason for which the messages are dropped.
 	noEffect string
-	// out has the decisions of the code. consumed is the number of messages that the turn consumes.
+	// out contains the decisions of the code. consumed is the number of messages that the turn consumes.
 	out      replay.Outcome
 	consumed int
 	// buffer holds the events.
@@ -34,7 +34,7 @@ type turn struct {
 	ahead *aheadTurn
 	// successor is the execution that continues as new, or nil.
 	successor *provider.Successor
-	// commit is the turn as it is committed.
+	// commit is the turn in the form in which it is committed.
 	commit provider.Turn
 }
 
@@ -49,8 +49,8 @@ func (t *turn) block(err error) (state, error) {
 	return parking, nil
 }
 
-// prepare processes the attempts of the messages (R14) and encodes their payloads (R28). It returns running if the rest
-// of them is for the code.
+// prepare processes the attempts of the messages (R14) and encodes their payloads (R28). It returns running if the code
+// must process the remaining messages.
 func (t *turn) prepare(ctx context.Context) (state, error) {
 	x, instanceID := t.x, t.item.InstanceID
 	about := x.PayloadInfo(instanceID)
@@ -72,7 +72,7 @@ func (t *turn) prepare(ctx context.Context) (state, error) {
 	if x.Code.Broken() == nil {
 		return running, nil
 	}
-	switch n := t.attempts.Done(t.taken); { // nothing of these messages is to be parked
+	switch n := t.attempts.Done(t.taken); { // these messages have nothing to park
 	case n == 0:
 		return running, nil
 	case !x.Verified():
@@ -92,7 +92,7 @@ func (t *turn) run() error {
 	}
 	in := t.o.replayTurn(t.x, t.buffer)
 	in.MostParked = t.maxParked
-	// Without an input, the turn ends a block, or a message or an inline activity refers to it.
+	// A turn without an input commits if it ends a block, or if a message or an inline activity refers to it.
 	in.Commits = t.x.State().Blocked.Active || t.x.HasUncoveredOutputs() || t.inline.Any()
 	out, err := t.x.Code.Turn(in)
 	t.out = out

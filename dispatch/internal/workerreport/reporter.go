@@ -11,8 +11,8 @@ import (
 )
 
 // Reporter reports when a worker starts, and every few minutes while it works. The sweeper logs work items that wait in
-// a queue without such reports. A worker whose start was not reported, as in tests, reports nothing. A Reporter is safe
-// for concurrent use.
+// a queue without such reports. If the start was not reported, as in tests, the worker reports nothing. A Reporter is
+// safe for concurrent use.
 type Reporter struct {
 	*intake.Base
 
@@ -47,7 +47,7 @@ func (r *Reporter) report(ctx context.Context, startedAt time.Time) error {
 	})
 }
 
-// ReportIfDue reports in the background that the worker works, if a report is due.
+// ReportIfDue reports in the background that the worker is alive, if a report is due.
 func (r *Reporter) ReportIfDue(ctx context.Context) {
 	now := r.Clock()
 	r.mu.Lock()

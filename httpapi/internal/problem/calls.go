@@ -10,13 +10,13 @@ import (
 	"github.com/perdure/perdure/internal/apiwire"
 )
 
-// ofQuery returns the problem of a failed query; false for other errors. It is never a 5xx, which the alarm of the API
-// counts: the instance's code causes the error.
+// ofQuery returns the problem of a failed query. ok is false for other errors. The status is never 5xx, because the
+// instance's code causes the error, and the alarm of the API counts 5xx.
 func ofQuery(err error) (p Problem, ok bool) {
 	if errors.Is(err, client.ErrQueriesUnsupported) {
 		return Problem{
 			Status: http.StatusConflict, Code: apiwire.CodeNobodyToAsk,
-			Detail: "the hub has no orchestrator function that answers queries; deploy one of this release",
+			Detail: "the hub has no orchestrator function that supports queries; deploy one of this release",
 		}, true
 	}
 	e, ok := errors.AsType[*client.QueryError](err)
@@ -65,7 +65,8 @@ func OfData(err error) error {
 	return &p
 }
 
-// ofUpdate returns the problem of a failed update; false for other errors. It is never a 5xx, like that of a query.
+// ofUpdate returns the problem of a failed update. ok is false for other errors. Like for a query, the status is never
+// 5xx.
 func ofUpdate(err error) (p Problem, ok bool) {
 	e, ok := errors.AsType[*client.UpdateError](err)
 	if !ok || e.Code == client.UpdatePending || e.Code == client.UpdateResultEncoded {
@@ -90,7 +91,7 @@ func ofUpdate(err error) (p Problem, ok bool) {
 	return p, true
 }
 
-// ofToken returns the problem of a token that is not valid, or not valid anymore.
+// ofToken returns the problem of a token that is invalid or no longer valid.
 func ofToken(e *client.TokenError) Problem {
 	status := http.StatusConflict
 	switch e.Reason {

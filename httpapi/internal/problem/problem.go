@@ -1,4 +1,4 @@
-// Package problem has the error responses of the HTTP API (RFC 9457), and chooses the one for an error.
+// Package problem defines the error responses of the HTTP API (RFC 9457), and maps errors to them.
 package problem
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The names of fields in problems that handlers use too.
+// Names of fields in problems that handlers also use.
 const (
 	FieldInstanceID     = "instanceId"
 	FieldScheduleID     = "scheduleId"
@@ -35,7 +35,7 @@ const (
 	FieldIdempotencyKey = apiwire.HeaderIdempotencyKey
 )
 
-// Problem is the body of a failed call (RFC 9457).
+// Problem is the body of the response to a failed call (RFC 9457).
 type Problem = apiwire.Problem
 
 // Problems of requests that reach no operation.
@@ -57,7 +57,8 @@ var (
 
 // Problems that handlers return.
 var (
-	// ErrExecutionNotFound also applies to an instance that is being purged: it loses its executions first.
+	// ErrExecutionNotFound also applies to an instance that is being purged, because a purge deletes the executions
+	// before the instance.
 	ErrExecutionNotFound = &Problem{
 		Status: http.StatusNotFound, Code: apiwire.CodeExecutionNotFound, Field: FieldExecution,
 		Detail: "execution not found, or the instance is being deleted",
@@ -71,14 +72,14 @@ var (
 	}
 )
 
-// Internal is the problem of an error whose cause is only for the log.
+// Internal is the problem of an error whose cause is only in the log.
 var Internal = Problem{
 	Status: http.StatusInternalServerError, Code: apiwire.CodeInternal,
 	Detail: "internal error; see the log of the API",
 }
 
-// SlashedID returns the problem of a path that has no route because its ID, which a gateway decoded, has a slash. It
-// is not a 404, which a program would understand as a missing instance.
+// SlashedID returns the problem of a path without a route because a gateway decoded a slash in an ID. The status is not
+// 404, because a program would interpret 404 as a missing instance.
 func SlashedID(encoded string) error {
 	return &Problem{
 		Status: http.StatusBadRequest, Code: apiwire.CodeNoRoute, Field: FieldPath,
@@ -102,7 +103,8 @@ func AnswerTooLarge(field, what string, size, limit int, instead string) error {
 	}
 }
 
-// Of returns the problem for an error. It has the error's text only if the text is about the caller's input.
+// Of returns the problem for an error. The problem contains the text of the error only if the text is about the
+// caller's input.
 func Of(err error) Problem {
 	var (
 		known    *Problem
@@ -141,7 +143,7 @@ func Of(err error) Problem {
 	return OfServer(err)
 }
 
-// sentinels are the problems of errors without further data. The first error that matches counts.
+// sentinels maps errors without further data to problems. The first match applies.
 var sentinels = []struct {
 	err     error
 	problem Problem

@@ -2,11 +2,11 @@ package problem
 
 import "github.com/perdure/perdure/internal/apiwire"
 
-// Words replace the field and the detail of an instance's problem, by its code, on routes that do not name the
-// instance.
+// Words replaces the field and the detail of a problem of an instance, by the code of the problem. Routes that do not
+// name the instance use it.
 type Words map[string][2]string
 
-// The words of schedules and entities.
+// Words of the routes of schedules and entities.
 var (
 	OfSchedule = Words{
 		apiwire.CodeInstanceNotFound: {FieldScheduleID, "schedule not found"},
@@ -20,7 +20,7 @@ var (
 	}
 )
 
-// Of returns the error with these words. It returns other errors unchanged.
+// Of returns the error with the replaced field and detail. It returns other errors unchanged.
 func (w Words) Of(err error) error {
 	if err == nil {
 		return nil

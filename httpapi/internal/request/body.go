@@ -18,7 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// maxBodyBytes fits the largest input with all other fields of a start, even with every character escaped.
+// maxBodyBytes is the maximum size of a body. It fits the largest input with all other fields of a start, even with
+// every character escaped.
 const maxBodyBytes = 256 << 10
 
 const givenTwice = "is given more than once"
@@ -32,11 +33,11 @@ func Body(w http.ResponseWriter, r *http.Request, fields map[string]any) error {
 	return Object(body, fields)
 }
 
-// All reads a body up to the limit, and rejects a body that is not declared to be JSON.
+// All reads a body of at most maxBodyBytes. It rejects a body that is not declared as JSON in UTF-8.
 func All(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	from := r.Body
 	if from == nil {
-		from = http.NoBody // a net/http server sets it, but other callers may not
+		from = http.NoBody // a net/http server sets Body, but other callers may not
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, from, maxBodyBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -54,8 +55,8 @@ func All(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// isJSON reports whether contentType declares JSON in UTF-8. A missing type does not: browsers send a body without a
-// type to another origin without a CORS preflight request.
+// isJSON reports whether contentType declares JSON in UTF-8. It returns false for a missing type, because browsers send
+// a body without a type to another origin without a CORS preflight request.
 func isJSON(contentType string) bool {
 	media, params, err := mime.ParseMediaType(contentType)
 	charset, given := params["charset"]
@@ -82,7 +83,7 @@ func Object(body []byte, fields map[string]any) error {
 	return nil
 }
 
-// readFields reads up to and including the end of the object.
+// readFields reads the fields of an object and its end.
 func readFields(d *json.Decoder, fields map[string]any) error {
 	seen := map[string]bool{}
 	for d.More() {
@@ -123,7 +124,7 @@ func readField(d *json.Decoder, name string, into any) error {
 			jsonType(wrong.Type), provider.Excerpt(wrong.Value))}
 	case errors.As(err, &syntax), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return notJSON(d)
-	case err != nil: // the error of a time explains itself
+	case err != nil: // the error of a time already describes the problem
 		return &provider.FieldError{Field: name, Problem: mustBeTime}
 	default:
 		return nil

@@ -13,11 +13,12 @@ import (
 // EscapeID returns an ID for a path. ID reverses it.
 func EscapeID(id string) string { return apiwire.EscapeID(id) }
 
-// ambiguous characters are rejected in a percent-encoded ID. API Gateway's HTTP APIs pass the path decoded: an encoded
-// slash ends a segment, and an encoded question mark truncates the path. Function URLs pass the path as it was sent.
+// ambiguous contains the characters that ID rejects in a percent-encoded ID. HTTP APIs of API Gateway decode the path,
+// so that an encoded slash ends a segment and an encoded question mark truncates the path. Function URLs do not decode
+// the path.
 const ambiguous = "/?#%"
 
-// ID returns an ID of a path. It reverses EscapeID, and accepts percent-encoded IDs without ambiguous characters.
+// ID returns an ID in a path. It reverses EscapeID, and accepts percent-encoded IDs without ambiguous characters.
 func ID(r *http.Request, segment, field string) (string, error) {
 	id := r.PathValue(segment)
 	encoded, ok := strings.CutPrefix(id, "~")
@@ -38,7 +39,7 @@ func ID(r *http.Request, segment, field string) (string, error) {
 	return string(b), nil
 }
 
-// ShortForm returns EscapeID for a problem's detail, unless the ID is too long for any instance.
+// ShortForm returns EscapeID(id) for the detail of a problem, or a note if the ID is too long for any instance.
 func ShortForm(id string) string {
 	if len(id) > provider.MaxInstanceIDBytes {
 		return "this id is too long"
@@ -46,7 +47,7 @@ func ShortForm(id string) string {
 	return EscapeID(id)
 }
 
-// Number returns an event ID of a path. The segment and the field have the same name.
+// Number returns an event ID in a path. The segment and the field have the same name.
 func Number(r *http.Request, segment string) (int64, error) {
 	text := r.PathValue(segment)
 	n, err := strconv.ParseInt(text, 10, 64)

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ParamTag is the only parameter that may be given more than once.
+// ParamTag is the only parameter that a query can repeat.
 const ParamTag = "tag"
 
 // Query parses a URL query, and rejects unknown and repeated parameters.
@@ -77,7 +77,7 @@ func Tags(query url.Values) (map[string]string, error) {
 
 const mustBeTime = "must be an RFC 3339 time such as 2006-01-02T15:04:05Z"
 
-// Time returns an RFC 3339 time. The default is the zero time.
+// Time returns an RFC 3339 time, or the zero time if the parameter is missing.
 func Time(query url.Values, name string) (time.Time, error) {
 	if !query.Has(name) {
 		return time.Time{}, nil
@@ -112,7 +112,7 @@ func Duration(query url.Values, name string, longest time.Duration) (time.Durati
 	return min(d, longest), nil
 }
 
-// Bool returns true or false, which is the default. It rejects all other values.
+// Bool returns true or false, or false if the parameter is missing. It rejects all other values.
 func Bool(query url.Values, name string) (bool, error) {
 	switch v := query.Get(name); {
 	case v == "true":

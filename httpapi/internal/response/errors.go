@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 )
 
-// Errors sends problems, and logs those of the server.
+// Errors sends problems, and logs server errors.
 type Errors struct{ Log *slog.Logger }
 
 // Fail sends the problem of an error.

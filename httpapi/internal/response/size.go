@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure/httpapi/internal/problem"
 )
 
-// Limit is the maximum Size of a body. A Lambda function's response is JSON of at most 6 MB that contains the body as a
-// string; the rest is for the status and the headers. The limit also applies outside Lambda, so that pages are equal.
+// Limit is the maximum Size of a body. The response of a Lambda function is JSON of at most 6 MB that contains the body
+// as a string, the status and the headers. The limit also applies outside Lambda, so that all deployments return the
+// same pages.
 const Limit = 6<<20 - 64<<10
 
 // Size returns the number of bytes of a body in the response of a Lambda function: as a JSON string.
@@ -31,7 +32,7 @@ func Encode(v any) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// Buffer counts the bytes that a response has left for the items of a list.
+// Buffer counts the remaining bytes of a response for the items of a list.
 type Buffer struct{ left int }
 
 // BufferFor returns the Buffer of a response, given the response without its items.
@@ -64,8 +65,8 @@ func Fitting[T any](v any, items []T) (int, error) {
 	return len(items), nil
 }
 
-// Page reads a page that fits a response. It reads a page that does not fit again with a lower limit, because only the
-// provider can make the cursor after fewer items.
+// Page reads a page that fits a response. If a page is too large, it reads the page again with a lower limit, because
+// only the provider can create the cursor after fewer items.
 func Page[P, T any](
 	ctx context.Context, limit int64, read func(ctx context.Context, limit int) (P, error),
 	split func(P) (rest any, items []T),

@@ -1,5 +1,6 @@
-// Runs cfn-lint, checkov and cdk-nag over templates: node check.mjs TEMPLATE... Each finding must have an answer in answers.json, with the reason why
-// it stays; and each answer a finding, or it would hide what comes next.
+// Runs cfn-lint, checkov and cdk-nag on templates: node check.mjs TEMPLATE...
+// Each finding must have an entry in answers.json with the reason why the finding is accepted. Each entry must match a
+// finding, so that an outdated entry cannot hide a new finding.
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -9,7 +10,8 @@ import { fileURLToPath } from 'node:url';
 const here = dirname(fileURLToPath(import.meta.url));
 const venv = (tool) => join(here, '.venv', tool, 'bin', tool);
 
-// output is what a tool prints as JSON. Tools exit with other codes than 0 where they have found something.
+// output runs a tool and parses its JSON output. codes has the accepted exit codes, because tools exit with other codes
+// than 0 if they find something.
 function output(command, args, codes) {
   const ran = spawnSync(command, args, { encoding: 'utf8', maxBuffer: 1 << 28 });
   if (ran.error || !codes.includes(ran.status)) throw new Error(`${command} ${args.join(' ')}: ${ran.error || `exit ${ran.status}`}\n${ran.stderr}${ran.stdout}`.slice(0, 4000));
@@ -21,7 +23,7 @@ const tools = {
     .map((f) => ({ rule: f.Rule.Id, resource: String(f.Location.Path?.[1] ?? ''), what: f.Message })),
   checkov: (template) => {
     const { results, summary } = output(venv('checkov'), ['--framework', 'cloudformation', '--skip-download', '--soft-fail', '--quiet', '--compact', '-o', 'json', '-f', template], [0]);
-    if (summary.parsing_errors || !summary.passed) throw new Error(`checkov has not read ${template}`);
+    if (summary.parsing_errors || !summary.passed) throw new Error(`checkov: cannot read ${template}`);
     return results.failed_checks.map((f) => ({ rule: f.check_id, resource: f.resource, what: f.check_name }));
   },
   'cdk-nag': (template) => output(process.execPath, [join(here, 'nag', 'findings.mjs'), template], [0]),
@@ -43,9 +45,9 @@ for (const template of process.argv.slice(2)) {
   }
 }
 for (const a of answers) {
-  if (!a.reason || !tools[a.tool]) faults.push(`answers.json: the answer of ${a.tool} ${a.rule} has no reason, or no tool`);
-  if (!used.has(a)) faults.push(`answers.json: the answer of ${a.tool} ${a.rule}${a.resources ? ` about ${a.resources}` : ''} applies to nothing any more: delete it`);
+  if (!a.reason || !tools[a.tool]) faults.push(`answers.json: the entry for ${a.tool} ${a.rule} has no reason, or an unknown tool`);
+  if (!used.has(a)) faults.push(`answers.json: the entry for ${a.tool} ${a.rule}${a.resources ? ` (${a.resources})` : ''} matches no finding; delete the entry`);
 }
 for (const f of faults) console.error(f);
-if (!faults.length) console.log('all are answered in answers.json');
+if (!faults.length) console.log('all findings are accepted in answers.json');
 process.exitCode = faults.length ? 1 : 0;

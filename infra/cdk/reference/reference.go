@@ -1,5 +1,5 @@
-// Package reference has the reference stack: one hub whose settings are template parameters. The cdk command and the
-// local cloud deploy it.
+// Package reference defines the reference stack: one hub whose settings are template parameters. The cdk command and
+// the local cloud deploy the stack.
 package reference
 
 import (

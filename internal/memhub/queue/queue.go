@@ -29,7 +29,7 @@ type Queue struct {
 	dedup   map[string]time.Time // the time until which a repetition is dropped
 }
 
-// Stored is a record in a queue. Its receipt handle is that of the last delivery.
+// Stored is a record in a queue. Its receipt handle belongs to the last delivery.
 type Stored struct {
 	provider.Record
 
@@ -41,7 +41,7 @@ func New(fifo bool, visibility time.Duration) *Queue {
 	return &Queue{fifo: fifo, visibility: visibility, Dead: &Queue{fifo: fifo, visibility: visibility}}
 }
 
-// Send adds a record. A FIFO queue drops a repetition: a record with the same dedup, unless that is empty.
+// Send adds a record. A FIFO queue drops a repetition, which is a record with the same non-empty dedup.
 func (q *Queue) Send(now, visibleAt time.Time, group, body, dedup string) {
 	if q.fifo && dedup != "" {
 		if now.Before(q.dedup[dedup]) {

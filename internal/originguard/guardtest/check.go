@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	// anyError stands for every status from 400 on.
+	// anyError matches every status from 400.
 	anyError = -1
-	// responseLimit is longer than any response takes, and shorter than a server's own limits: a server that hangs
-	// fails.
+	// responseLimit is longer than any response takes, and shorter than a server's own limits, so that a server that
+	// hangs fails the test.
 	responseLimit = 10 * time.Second
 )
 
-// probe is the header that tells the requests of a check apart.
+// probe is the header that identifies the requests of a check.
 const probe = "Probe"
 
 // API serves the real HTTP API of a hub in memory and records the requests that reach it.
 type API struct {
 	http.Handler
 
-	reached sync.Map // by the value of probe, which a smuggled request does not have
+	reached sync.Map // by the value of probe; a smuggled request has none
 }
 
 func (a *API) seen(id string) bool {
@@ -46,7 +46,7 @@ func (a *API) seen(id string) bool {
 // NewAPI returns the API of a hub that has the orchestration "hello" and its instance "a".
 func NewAPI(t *testing.T) *API {
 	t.Helper()
-	p := fakeprovider.New(time.Now, "hello") //nolint:forbidigo // a test's server on a real connection
+	p := fakeprovider.New(time.Now, "hello") //nolint:forbidigo // the test's server has real connections
 	c := client.New(p)
 	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("a")); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func Check(t *testing.T, address string, api *API) {
 	}
 }
 
-// friendly returns requests that a listener must pass on.
+// friendly returns requests that a listener must accept.
 func friendly(host string) []request {
 	_, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -126,16 +126,16 @@ func friendly(host string) []request {
 	}
 }
 
-// send sends the text of a request over a connection of its own, and returns the statuses of the responses until the
-// server closes it.
+// send sends the text of a request over a new connection, and returns the statuses of the responses until the server
+// closes the connection.
 func send(ctx context.Context, address, raw string) (statuses []int, err error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // for a test's message
+		return nil, err //nolint:wrapcheck // for the message of a test
 	}
 	defer c.Close()                                                      //nolint:errcheck // the responses are read
 	if err := c.SetDeadline(time.Now().Add(responseLimit)); err != nil { //nolint:forbidigo // of a real connection
-		return nil, err //nolint:wrapcheck // for a test's message
+		return nil, err //nolint:wrapcheck // for the message of a test
 	}
 	_, _ = io.WriteString(c, raw) // the server may have closed the connection before the end
 	method, _, _ := strings.Cut(raw, " ")
@@ -146,7 +146,7 @@ func send(ctx context.Context, address, raw string) (statuses []int, err error) 
 			return statuses, timeout(err)
 		}
 		_, err = io.Copy(io.Discard, response.Body)
-		_ = response.Body.Close() // it is read
+		_ = response.Body.Close() // the body has been read
 		statuses = append(statuses, response.StatusCode)
 		if err != nil {
 			return statuses, timeout(err)

@@ -1,5 +1,5 @@
-// Package guardtest sends hostile requests to a listener of the HTTP API, like a web page of another origin or a broken
-// client, and checks that none of them is accepted.
+// Package guardtest sends hostile requests to a listener of the HTTP API and checks that it rejects them. It acts as a
+// web page of another origin, or as a broken client.
 package guardtest
 
 import (
@@ -11,7 +11,7 @@ import (
 // request is the text of a request, and the status of its response.
 type request struct {
 	name, raw string
-	// status is 0 if the listener itself must reject the request, so that the API does not see it.
+	// status is 0 if the listener itself must reject the request, so that the API does not receive it.
 	status int
 }
 
@@ -39,7 +39,7 @@ var operations = []struct{ line, body string }{
 	{"GET /v1/openapi.json", ""},
 }
 
-// compose returns the text of a request. Headers that are empty are left out.
+// compose returns the text of a request. It omits empty headers.
 func compose(line, version, body string, headers ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s HTTP/%s\r\nConnection: close\r\n", line, version)
@@ -61,7 +61,7 @@ func typeOf(body string) string {
 	return asJSON
 }
 
-// hostile returns the requests that a server with a Host header of its own must reject.
+// hostile returns the requests that a server with its own Host header must reject.
 func hostile(host string) []request {
 	var all []request
 	own := "Host: " + host
@@ -87,7 +87,7 @@ func hostile(host string) []request {
 	return append(append(all, untyped(host)...), misframed(host)...)
 }
 
-// foreign returns the headers of requests that pages of another origin send, and of those under another name.
+// foreign returns the headers of requests from pages of another origin, and of requests with another host name.
 func foreign(host string) map[string][]string {
 	_, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -142,7 +142,7 @@ func untyped(host string) []request {
 	return all
 }
 
-// misframed returns requests whose ends are not where they seem to be. Behind each is a second request.
+// misframed returns requests with an invalid or ambiguous length. A second request follows each one.
 func misframed(host string) []request {
 	second := compose(cancel, "1.1", "", "Host: "+host)
 	var all []request

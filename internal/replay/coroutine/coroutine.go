@@ -16,7 +16,7 @@ type Coroutine[W any] struct {
 	stop   func()
 	yield  func(struct{}) bool
 	number int32 // in the order of starts
-	queued bool  // it is in the ready queue
+	queued bool  // the coroutine is in the ready queue
 	ended  bool
 }
 
@@ -37,8 +37,8 @@ func (c *Coroutine[W]) stopped() (panicked any) {
 	return <-done
 }
 
-// onForeignGoroutine reports whether the calling goroutine is no coroutine, by the outermost frame of its stack. A
-// coroutine that user code creates with iter.Pull on a coroutine passes.
+// onForeignGoroutine reports whether the calling goroutine is not a coroutine, by the outermost frame of its stack. It
+// does not detect a coroutine that user code creates with iter.Pull on a coroutine.
 func onForeignGoroutine() bool {
 	b := bottom()
 	return b != 0 && b != coroutineBottom()

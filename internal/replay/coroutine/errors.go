@@ -13,7 +13,7 @@ type ForeignGoroutineError struct {
 	InstanceID string
 	// Stack is the stack of the call.
 	Stack string
-	// Late is set if no turn was running at the time of the call. The last turn may be committed, without the requested
+	// Late is set if no turn was running at the time of the call. The last turn may be committed without the requested
 	// decision.
 	Late bool
 }

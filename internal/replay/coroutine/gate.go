@@ -21,8 +21,8 @@ const (
 	Querying
 )
 
-// Gate holds the mode of an execution and the first forbidden calls. Any goroutine may use it at any time: the one that
-// runs the turn, the watchdog, Close, and goroutines that the code of the orchestration has started.
+// Gate holds the mode of an execution and the first forbidden calls. It is safe for concurrent use by the goroutine
+// that runs the turn, the watchdog, Close, and goroutines that the code of the orchestration has started.
 type Gate struct {
 	mode    atomic.Int32
 	foreign atomic.Pointer[ForeignGoroutineError]

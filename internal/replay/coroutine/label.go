@@ -25,7 +25,7 @@ const parkFrame = "coroutine.(*Scheduler[...]).Park"
 func (s *Scheduler[W]) Stacks() string {
 	var all, found bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
-		return "its stack is not to be had: " + err.Error()
+		return "stack not available: " + err.Error()
 	}
 
 	mark := fmt.Appendf(nil, "%q:%q", labelKey, s.options.Mark)
@@ -37,7 +37,7 @@ func (s *Scheduler[W]) Stacks() string {
 	}
 
 	if found.Len() == 0 {
-		return "its stack was not found: did it change its pprof labels?"
+		return "stack not found: the code may have changed its pprof labels"
 	}
 	return stack.Truncate(found.Bytes())
 }

@@ -1,6 +1,6 @@
 // Package coroutine runs the code of an orchestration on coroutines ([iter.Pull]). It resumes them one at a time, in an
-// order that depends on nothing but the history. A coroutine that waits is parked until it is woken, also between
-// turns, or until the execution is unwound.
+// order that depends only on the history. A waiting coroutine stays parked, even between turns, until it is woken or
+// the execution is unwound.
 package coroutine
 
 import (
@@ -19,7 +19,7 @@ import (
 type Options struct {
 	*history.ExecutionRef
 
-	// Mark is unique to the execution in this process: a query may replay an execution beside its turns.
+	// Mark is unique to the execution in this process, because a query may replay an execution while its turns run.
 	Mark string
 	// Logger logs calls after a turn, and Faults observes them. Both may be nil.
 	Logger *slog.Logger
@@ -68,8 +68,9 @@ func (s *Scheduler[W]) Spawn(fn func()) {
 	s.Wake(c)
 }
 
-// MakeRoom makes room for one more element of a list. It removes elements that are gone. If few are gone, the list
-// grows, so that the cost of the removals stays proportional to the number of additions.
+// MakeRoom provides capacity for one more element of a list. It removes the elements for which gone returns true. If
+// there are few such elements, the list grows, so that the cost of the removals stays proportional to the number of
+// additions.
 func MakeRoom[T any](list []T, gone func(T) bool) []T {
 	if len(list) < cap(list) {
 		return list
@@ -86,7 +87,7 @@ func (s *Scheduler[W]) Wake(c *Coroutine[W]) {
 	}
 }
 
-// Run resumes ready coroutines in their order, until all wait, the execution is void, or ended returns true.
+// Run resumes the ready coroutines in order until all wait, the execution is void, or ended returns true.
 func (s *Scheduler[W]) Run(ended func() bool) {
 	for s.resumed < len(s.ready) && s.void == nil && !ended() {
 		c := s.ready[s.resumed]
@@ -157,8 +158,8 @@ func (s *Scheduler[W]) Fail(err error) {
 // IsVoid reports whether the execution must not continue.
 func (s *Scheduler[W]) IsVoid() bool { return s.void != nil || s.gate.ForeignCall() != nil }
 
-// Err returns why the execution is void, or nil. A call of a foreign goroutine precedes other errors, because it may
-// have caused them.
+// Err returns the reason for which the execution is void, or nil. A call of a foreign goroutine precedes other errors,
+// because it may have caused them.
 func (s *Scheduler[W]) Err() error {
 	if f := s.gate.ForeignCall(); f != nil {
 		return f
@@ -166,8 +167,8 @@ func (s *Scheduler[W]) Err() error {
 	return s.void
 }
 
-// Enter must be called first by everything that decides or waits. It returns only on a coroutine of this execution,
-// while a turn or a replay is running.
+// Enter must be the first call of each function that decides or waits. It returns only on a coroutine of this
+// execution, while a turn or a replay is running.
 func (s *Scheduler[W]) Enter() {
 	mode := s.gate.Mode()
 	if mode == Querying {
@@ -178,7 +179,7 @@ func (s *Scheduler[W]) Enter() {
 		s.expel()
 	}
 	if mode == Unwinding {
-		runtime.Goexit() // once more in each deferred call that calls Enter
+		runtime.Goexit() // repeated in each deferred call that calls Enter
 	}
 	if s.current == nil {
 		s.expel()
@@ -206,7 +207,8 @@ func (s *Scheduler[W]) endMisuse() {
 }
 
 // expel ends the calling goroutine, which is foreign, and makes the execution void. A panic would end the process. If
-// no turn is running, the last turn may be committed and no other may follow, so the call is logged.
+// no turn is running, the last turn may be committed, and no later turn may report the call. The call is therefore
+// logged.
 func (s *Scheduler[W]) expel() {
 	defer runtime.Goexit()
 
@@ -232,8 +234,8 @@ func (s *Scheduler[W]) expel() {
 // maxYields is the number of times that Yield yields the processor.
 const maxYields = 50
 
-// Yield lets goroutines that the code has started make their calls now, which makes the turn void. It costs nothing if
-// there are not more goroutines than before the turn.
+// Yield lets goroutines that the code has started make their calls now, which makes the turn void. Yield returns
+// immediately unless there are more goroutines than before the turn.
 func (s *Scheduler[W]) Yield() {
 	for range maxYields {
 		if runtime.NumGoroutine() <= s.goroutines || s.gate.ForeignCall() != nil {

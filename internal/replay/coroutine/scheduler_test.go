@@ -64,7 +64,7 @@ func TestScheduler_severalErrors_keepsTheFirst(t *testing.T) {
 	foreign := &ForeignGoroutineError{}
 	s.gate.recordForeign(foreign)
 	s.gate.recordForeign(&ForeignGoroutineError{Late: true})
-	if got := s.Err(); got != error(foreign) { //nolint:errorlint // the very one
+	if got := s.Err(); got != error(foreign) { //nolint:errorlint // the same value
 		t.Errorf("%v", got)
 	}
 }

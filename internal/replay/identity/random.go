@@ -24,7 +24,7 @@ func (s *stream) start(name, executionID string) *rand.Rand {
 	return s.numbers
 }
 
-// reseed continues the stream as that of another execution.
+// reseed continues the stream with the seed of another execution.
 func (s *stream) reseed(executionID string) {
 	if s.source != nil {
 		s.source.Seed(Seed(s.name, executionID))

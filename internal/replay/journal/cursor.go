@@ -5,7 +5,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
-// Cursor is the position of an execution in its history. During a replay it moves over the past. Later it assigns IDs
+// Cursor is the position of an execution in its history. During a replay, it moves over the past. Later, it assigns IDs
 // to the events of turns.
 type Cursor struct {
 	options   *Options
@@ -56,13 +56,13 @@ func (c *Cursor) Position() int { return c.at }
 // LastID returns the ID of the last event that was replayed or added.
 func (c *Cursor) LastID() int64 { return c.lastID }
 
-// Pass moves behind the next event.
+// Pass moves the cursor behind the next event.
 func (c *Cursor) Pass() {
 	c.lastID = c.past[c.at].ID
 	c.at++
 }
 
-// PassAll moves behind the last event.
+// PassAll moves the cursor behind the last event.
 func (c *Cursor) PassAll() {
 	c.lastID = c.past[len(c.past)-1].ID
 	c.at = len(c.past)
@@ -77,10 +77,10 @@ func (c *Cursor) Assign() int64 {
 // SetBuild sets the build that made the next decisions of the past.
 func (c *Cursor) SetBuild(buildID string) { c.decidedBy = buildID }
 
-// Differences returns the inputs that another build recorded and that this code would not pass.
+// Differences returns the inputs of this code that differ from the inputs recorded by another build.
 func (c *Cursor) Differences() Differences { return c.differing }
 
-// match returns the next event of the past, if it records the decision, and moves behind it.
+// match returns the next event of the past if it records the decision, and moves the cursor behind that event.
 func (c *Cursor) match(d *Decision) (*history.Event, error) {
 	ev := c.Next()
 	if ev == nil || !d.is(ev) {
@@ -101,16 +101,17 @@ func (c *Cursor) match(d *Decision) (*history.Event, error) {
 	return ev, nil
 }
 
-// Divergence returns the error for code whose request, or lack of one, is not the next event of the past.
+// Divergence returns the error for code whose request differs from the next event of the past, or that makes no
+// request.
 func (c *Cursor) Divergence(got string) *NondeterminismError {
 	want := c.Next()
 	if want == nil {
-		return c.options.nondeterminism(c.lastID, "nothing more: it ends here", got)
+		return c.options.nondeterminism(c.lastID, "no further event", got)
 	}
 
 	expected := Describe(want)
 	if IsInput(want) {
-		expected = "nothing more before " + expected
+		expected = "no further decision before " + expected
 	}
 	return c.options.nondeterminism(want.ID, expected, got)
 }

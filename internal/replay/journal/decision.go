@@ -16,7 +16,7 @@ type Decision struct {
 	Kind history.Kind
 	// Name is the name of the activity, the external event or the other orchestration.
 	Name string
-	// Label is shown in errors and not compared: the name of a timer.
+	// Label is the name of a timer. It is shown in errors, but not compared.
 	Label string
 	// Reason is the reason of a cancellation.
 	Reason string

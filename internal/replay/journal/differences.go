@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// On replay, the recorded input of a call applies. The same build must pass the same input: otherwise the code depends
-// on map order, the clock or random numbers, and similar calls would get each other's results. Another build may pass
-// another input, because its code has changed.
+// On replay, the recorded input of a call applies. The same build must pass the same input. Otherwise, the code depends
+// on map order, the clock or random numbers, and similar calls would receive each other's results. Another build may
+// pass a different input, because its code has changed.
 
 // Differences describes inputs of decisions that differ from the inputs recorded by another build.
 type Differences struct {
@@ -31,12 +31,12 @@ func (c *Cursor) differ(d *Decision, ev *history.Event) error {
 
 	c.differing.Count++
 	if c.differing.Count == 1 {
-		c.differing.First = fmt.Sprintf("event #%d: history has %s, the code asks for %s", ev.ID, want, got)
+		c.differing.First = fmt.Sprintf("event #%d: history has %s, the code requests %s", ev.ID, want, got)
 	}
 	return nil
 }
 
-// sameInput reports whether an input is the recorded one. It compares the documents of encoded inputs.
+// sameInput reports whether an input equals the recorded one. It compares the documents of encoded inputs.
 func (c *Cursor) sameInput(ev *history.Event, input json.RawMessage) (bool, error) {
 	recorded := inputOf(ev)
 	if bytes.Equal(recorded, input) {
@@ -73,14 +73,14 @@ func compact(doc json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// inputShown is the number of bytes of an input in a diagnosis, and inputBefore how many of them precede the first
+// inputShown is the number of bytes of an input in a diagnosis. inputBefore of these bytes precede the first
 // difference.
 const (
 	inputShown  = 200
 	inputBefore = 60
 )
 
-// inputDifference returns excerpts of two inputs from where they differ.
+// inputDifference returns excerpts of two inputs around their first difference.
 func inputDifference(recorded history.Payload, input json.RawMessage) (was, is string) {
 	doc, inline := recorded.Document()
 	if !inline { // the input may be confidential, and a diagnosis is not encrypted

@@ -11,7 +11,7 @@ import (
 type Draft struct {
 	now      time.Time       // the time of the turn, or of the last one
 	events   []history.Event // to be committed
-	consumed int             // messages; -1 until the parked inputs are taken, because they are no message
+	consumed int             // messages; -1 until the parked inputs are taken, which are not a message
 	large    bool            // payloads may be as large as a payload store allows
 }
 
@@ -32,7 +32,7 @@ func (d *Draft) LargePayloads() bool { return d.large }
 
 func (d *Draft) isEmpty() bool { return len(d.events) == 0 }
 
-// useRoom makes room for the events. A nil room is allocated.
+// useRoom uses room as the memory for the events. If room is nil, it allocates memory.
 func (d *Draft) useRoom(room []history.Event) {
 	if cap(room) == 0 {
 		room = make([]history.Event, 0, turnEvents)
@@ -40,12 +40,12 @@ func (d *Draft) useRoom(room []history.Event) {
 	d.events = room[:0]
 }
 
-// add adds an empty event with its ID and the time of the turn. The caller completes the event in place: an Event is
-// large, and a copy on the stack of a coroutine would make the stack grow.
+// add adds an empty event with its ID and the time of the turn. The caller completes the event in place, because an
+// Event is large, and a copy would make the stack of a coroutine grow.
 func (d *Draft) add(id int64) *history.Event {
 	n := len(d.events)
 	d.events = slices.Grow(d.events, 1)[:n+1]
-	d.events[n] = history.Event{} // the room may have been used before
+	d.events[n] = history.Event{} // the memory may have been used before
 	d.events[n].ID = id
 	d.events[n].Time = d.now
 	return &d.events[n]
@@ -54,11 +54,11 @@ func (d *Draft) add(id int64) *history.Event {
 // ExpectParked makes the first message of the turn the parked inputs, which do not count as a message.
 func (d *Draft) ExpectParked() { d.consumed = -1 }
 
-// RecordParked records in TurnStarted how many parked inputs the turn takes instead of messages.
+// RecordParked records in TurnStarted the number of parked inputs that the turn takes instead of messages.
 func (d *Draft) RecordParked(n int) { d.events[0].ParkedConsumed = int64(n) }
 
-// StartMessage counts a message, or the parked inputs. Call it before the inputs are applied: code that ends with
-// Goexit also ends the goroutine of the turn.
+// StartMessage counts a message, or the parked inputs. Call it before the inputs are applied, because code that ends
+// with Goexit also ends the goroutine of the turn.
 func (d *Draft) StartMessage() { d.consumed++ }
 
 // TakesParked reports whether the inputs that are being applied were parked.

@@ -19,9 +19,9 @@ func (c *Cursor) EndsWithoutCode(blocked bool) bool {
 	return (blocked || !terminated) && EndsWithoutCode(c.Remaining())
 }
 
-// EndsWithoutCode reports whether all events are an end without the code: the termination of a blocked instance, or a
-// failure because the code differs from the history or because its turn was too large for a commit. The code does not
-// have to match the cancellations before such an end.
+// EndsWithoutCode reports whether all events are an end without the code. Such an end is the termination of a blocked
+// instance, or a failure because the code differs from the history or its turn was too large for a commit. The code
+// does not have to match the cancellations before such an end.
 func EndsWithoutCode(events []history.Event) bool {
 	if len(events) == 0 {
 		return false
@@ -39,7 +39,7 @@ func EndsWithoutCode(events []history.Event) bool {
 }
 
 // PrecedesTermination reports whether an event is a cancellation that the engine decides before a termination. No other
-// decisions precede their cause. Nothing may follow a termination.
+// decision precedes its cause, because no event may follow a termination.
 func PrecedesTermination(ev *history.Event) bool {
 	switch ev.Kind {
 	case history.ActivityCancelRequested, history.TimerCancelled, history.SubOrchestrationCancelRequested,
@@ -50,7 +50,7 @@ func PrecedesTermination(ev *history.Event) bool {
 	}
 }
 
-// IsInput reports whether an event is no decision of the code or the engine.
+// IsInput reports whether an event is not a decision of the code or the engine.
 func IsInput(ev *history.Event) bool {
 	switch ev.Kind {
 	case history.OrchestrationStarted, history.TurnStarted, history.InputsParked:

@@ -1,5 +1,5 @@
-// Package journal holds the history of an execution as its code sees it: the past that is replayed, and the events of
-// the running turn. On replay, every decision of the code must match the history.
+// Package journal holds the history of an execution: the past that is replayed, and the events of the running turn. On
+// replay, every decision of the code must match the history.
 package journal
 
 import (
@@ -68,9 +68,9 @@ func (j *Journal) StartTurn(version, buildID string, room []history.Event) {
 	ev.LargePayloads = j.Draft.large
 }
 
-// NondeterminismError is returned if the code of an orchestration makes other decisions than its history records. The
-// code was changed incompatibly with running instances, or it depends on a value that differs between runs: the clock,
-// a random number, the order of a map. The instance does not fail. It continues after the code is fixed.
+// NondeterminismError is returned if the decisions of an orchestration's code differ from its history. The code was
+// changed incompatibly with running instances, or it depends on a value that differs between runs. Examples are the
+// clock, a random number and the order of a map. The instance does not fail. It continues after the code is fixed.
 type NondeterminismError struct {
 	InstanceID  string
 	ExecutionID string
@@ -105,7 +105,7 @@ func (e *NondeterminismError) As(target any) bool {
 
 func (e *NondeterminismError) Error() string {
 	return fmt.Sprintf("nondeterminism in instance %q (execution %s) at event #%d: "+
-		"history has %s, the code asked for %s",
+		"history has %s, the code requested %s",
 		e.InstanceID, e.ExecutionID, e.EventID, e.Expected, e.Got)
 }
 

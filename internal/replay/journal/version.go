@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// DefaultVersion is the version of a change for an execution that passed the place before the code contained the
-// change.
+// DefaultVersion is the version of a change for an execution that passed the position of the change before the code
+// contained it.
 const DefaultVersion = -1
 
 // versions are the versions of changes in an execution. They do not change until its end.

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// carriedIDs is the number of event IDs that the next execution gets, to drop duplicates (R3).
+	// carriedIDs is the number of event IDs that the next execution receives to drop duplicates (R3).
 	carriedIDs = 256
 	// carriedInline is the total size up to which carried data is copied. The rest is referenced.
 	carriedInline = 64 << 10
@@ -57,7 +57,8 @@ func (m *Mailbox) Carry() []history.CarriedEvent {
 	return events
 }
 
-// CarryIDs returns the IDs that the next execution must know, except those of inputs that it still receives.
+// CarryIDs returns the IDs that the next execution needs to recognize repeated inputs. It omits the IDs of inputs that
+// the next execution still receives.
 func (m *Mailbox) CarryIDs(without []string) []string {
 	if m == nil {
 		return nil

@@ -7,14 +7,14 @@ import (
 )
 
 // WaitEnd is the end of a wait for an external event. No event of the history records this end: ExternalEventRaised
-// does not name the receiving wait, and the code can give up a wait without an event.
+// does not name the receiving wait, and the code can abandon a wait without an event.
 type WaitEnd struct {
 	// ID is the ID of the event that started the wait. Name is the name of the external event.
 	ID   int64
 	Name string
 	// At is the time of the turn in which the wait ended.
 	At time.Time
-	// Reason says why the wait was given up. It is empty if the event arrived.
+	// Reason is the reason for which the wait was abandoned. It is empty if the event arrived.
 	Reason string
 }
 
@@ -33,8 +33,8 @@ func (e *ends) received(t *tasks.Task) {
 	e.all = append(e.all, WaitEnd{ID: t.ID(), Name: t.Name()})
 }
 
-// cancelled records that a wait was cancelled. had is true if the wait had its event, which returns to the mailbox. If
-// it received the event in an earlier turn, it ended then.
+// cancelled records that a wait was cancelled. had is true if the wait had received its event, which returns to the
+// mailbox. If that was in an earlier turn, the wait ended in that turn.
 func (e *ends) cancelled(t *tasks.Task, reason string, had bool) {
 	if e == nil {
 		return

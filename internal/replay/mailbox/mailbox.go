@@ -33,9 +33,9 @@ func (e *event) bytes() int {
 
 func byArrival(a, b *event) int { return cmp.Compare(a.number, b.number) }
 
-// Mailbox holds the external events of an execution, and the tasks that wait for them. An event goes to the first task
-// that waits for its name. Without such a task it is free. If its task does not observe the event, because the task
-// loses a race or is cancelled, the event returns to the mailbox. A nil Mailbox is empty.
+// Mailbox holds the external events of an execution, and the tasks that wait for them. The first task that waits for
+// the name of an event receives the event. Without such a task, the event is free. If its task does not observe the
+// event, because the task loses a race or is cancelled, the event returns to the mailbox. A nil Mailbox is empty.
 type Mailbox struct {
 	tasks    *tasks.Set
 	payloads *payloads.Loader
@@ -48,7 +48,8 @@ type Mailbox struct {
 	ends     *ends    // nil if they are not recorded
 }
 
-// New returns an empty Mailbox and makes it the events of set. With recordEnds it records the ends of waits.
+// New returns an empty Mailbox and registers it as the events of set. If recordEnds is true, the Mailbox records the
+// ends of waits.
 func New(set *tasks.Set, loader *payloads.Loader, recordEnds bool) *Mailbox {
 	m := &Mailbox{
 		tasks:    set,
@@ -65,7 +66,7 @@ func New(set *tasks.Set, loader *payloads.Loader, recordEnds bool) *Mailbox {
 	return m
 }
 
-// Knows reports whether an event with this ID has arrived. An event without an ID is always new.
+// Knows reports whether an event with this ID has arrived before. An event without an ID is always new.
 func (m *Mailbox) Knows(id string) bool {
 	if m == nil || id == "" {
 		return false
@@ -82,11 +83,11 @@ func (m *Mailbox) Remember(id string) {
 	}
 }
 
-// Inherit takes over the events that the previous execution did not consume, from OrchestrationStarted.
+// Inherit adds the events that the previous execution did not consume, from OrchestrationStarted.
 func (m *Mailbox) Inherit(ev *history.Event) error {
 	for i := range ev.CarriedEvents {
 		if id := ev.CarriedEvents[i].EventID; !slices.Contains(ev.EventIDs, id) {
-			m.Remember(id) // it is older than the listed ones
+			m.Remember(id) // its event is older than the listed ones
 		}
 	}
 	for _, id := range ev.EventIDs {
@@ -109,7 +110,8 @@ func (m *Mailbox) Add(at history.DataLocation, e history.CarriedEvent) error {
 	return m.deliver(&event{CarriedEvent: e, at: at, number: m.arrived})
 }
 
-// deliver gives an event to the first task that waits for it, or keeps the event. Only a task needs its document.
+// deliver passes an event to the first task that waits for it, or stores the event. Only a task needs the document of
+// the event.
 func (m *Mailbox) deliver(e *event) error {
 	w := m.waiting[e.Name]
 	if len(w) == 0 {
@@ -140,7 +142,7 @@ func (m *Mailbox) give(e *event, t *tasks.Task) error {
 	return nil
 }
 
-// Subscribe gives a task the first free event of its name, or makes the task wait for one.
+// Subscribe passes the first free event of its name to a task, or makes the task wait for an event.
 func (m *Mailbox) Subscribe(t *tasks.Task) error {
 	free := m.free[t.Name()]
 	if len(free) == 0 {
@@ -158,8 +160,8 @@ func (m *Mailbox) Observe(t *tasks.Task) { delete(m.held, t) }
 // Holds implements tasks.Events.
 func (m *Mailbox) Holds(t *tasks.Task) bool { return m.held[t] != nil }
 
-// Cancel implements tasks.Events. Events that had arrived for the tasks go to the tasks that wait next, or back to
-// their position in the mailbox.
+// Cancel implements tasks.Events. Events that had arrived for the tasks are passed to the tasks that wait next, or
+// return to their position in the mailbox.
 func (m *Mailbox) Cancel(waits []*tasks.Task, f *history.Failure) error {
 	var back []*event
 	names := map[string]struct{}{}
@@ -211,7 +213,7 @@ func (m *Mailbox) EndWaits(end history.Kind) {
 	}
 }
 
-// EndTurn returns how waits have ended in the turn.
+// EndTurn returns the waits that have ended in the turn.
 func (m *Mailbox) EndTurn(now time.Time) []WaitEnd {
 	if m == nil {
 		return nil

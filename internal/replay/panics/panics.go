@@ -12,8 +12,8 @@ import (
 // history.TypePanic.
 type Panic interface{ Failure() *history.Failure }
 
-// FailureOf returns the failure of code that panicked with r. Call it while recovering: it records the stack of the
-// panic.
+// FailureOf returns the failure of code that panicked with r. Call it while recovering, because it records the stack of
+// the panic.
 func FailureOf(r any) *history.Failure {
 	if p, ok := r.(Panic); ok {
 		return p.Failure()

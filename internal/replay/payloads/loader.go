@@ -1,5 +1,5 @@
-// Package payloads loads the data that an execution needs: data that lies elsewhere in the history, and payloads that a
-// codec has encoded or a payload store holds.
+// Package payloads loads the data that an execution needs. The data may be at another position of the history, encoded
+// by a codec, or in a payload store.
 package payloads
 
 import (
@@ -18,8 +18,8 @@ const (
 	MemoryLimit = 4 << 20
 )
 
-// FetchError is returned if a document could not be read from the place that a reference points to. It is a failure of
-// the store, not of the instance.
+// FetchError is returned if a document could not be read from the position to which a reference points. It is a failure
+// of the store, not of the instance.
 type FetchError struct {
 	InstanceID, Ref string
 	Err             error
@@ -48,7 +48,7 @@ type Options struct {
 
 	// SegmentOf returns the segment that contains an event. If it is nil, data is copied instead of referenced.
 	SegmentOf func(eventID int64) int64
-	// Fetch returns the document that a reference points to.
+	// Fetch returns the document to which a reference points.
 	Fetch func(r history.Reference) (json.RawMessage, error)
 	// Decoder decodes payloads.
 	Decoder Decoder
@@ -59,7 +59,7 @@ type Loader struct {
 	options Options
 	calls   atomic.Int64 // twice the number of finished calls; odd during a call
 
-	// near holds the documents of parked inputs, by reference, because they are in memory already.
+	// near holds the documents of parked inputs that are already in memory, by reference.
 	near      map[string]json.RawMessage
 	nearBytes int
 
@@ -155,8 +155,8 @@ func (l *Loader) decodeError(eventID int64, err error) error {
 	return &FetchError{l.options.InstanceID, fmt.Sprintf("event #%d", eventID), err}
 }
 
-// call calls the store or a codec on another goroutine. Otherwise the stack of the coroutine would grow and keep its
-// size. The time of the call does not count towards the limit of the turn (CallsSince).
+// call calls the store or a codec on another goroutine. Otherwise the stack of the coroutine would grow and not shrink.
+// The time of the call does not count towards the limit of the turn (CallsSince).
 func (l *Loader) call(f func()) {
 	l.calls.Add(1)
 	defer l.calls.Add(1)
@@ -168,8 +168,8 @@ func (l *Loader) call(f func()) {
 	<-done
 }
 
-// CallsSince reports whether a call is running, or has ended since CallsSince returned known. Any goroutine may call
-// it.
+// CallsSince reports whether a call is running, or has ended since CallsSince returned known. CallsSince is safe for
+// concurrent use.
 func (l *Loader) CallsSince(known int64) (some bool, now int64) {
 	now = l.calls.Load()
 	return now%2 != 0 || now != known, now
@@ -189,8 +189,8 @@ func (l *Loader) Refer(at history.DataLocation, data history.Payload) history.Pa
 	return at.ReferTo(data)
 }
 
-// ReferParked replaces large data of a parked input by a reference and keeps the document in memory. The turn that
-// takes the input commits the reference, so that the history does not contain the document twice.
+// ReferParked replaces large data of a parked input by a reference. The document remains in memory. The turn that takes
+// the input commits the reference, so that the history does not contain the document twice.
 func (l *Loader) ReferParked(at history.DataLocation, in *history.Event) {
 	doc, inline := in.Data.Referable()
 	if !in.Kind.HasData() || !inline || len(doc) <= CopyLimit || !l.CanRefer() {
@@ -215,8 +215,8 @@ func (l *Loader) DropParked() {
 	l.nearBytes = 0
 }
 
-// AddResult announces a result in the payload store, which the code of the execution may take.
+// AddResult registers a result in the payload store that the code of the execution may take.
 func (l *Loader) AddResult(id int64, r Result) { l.prefetch.add(id, r) }
 
-// TakeResult announces that the code takes a result. It returns the results that it is likely to take next.
+// TakeResult records that the code takes a result. It returns the results that the code is likely to take next.
 func (l *Loader) TakeResult(id int64) (next []history.EventPayload) { return l.prefetch.take(id) }

@@ -6,9 +6,9 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// maxPrefetched is the number of results that are fetched together with the one that the code takes. Without
-// prefetching, code that takes a thousand results one after the other waits for a thousand responses of the store in
-// each replay.
+// maxPrefetched is the number of results that are fetched together with the result that the code takes. Without
+// prefetching, code that takes a thousand results in sequence waits for a thousand responses of the store in each
+// replay.
 const maxPrefetched = 15
 
 // Result is a result of a task.
@@ -38,8 +38,8 @@ func byID(x, y storedResult) int { return int(x.id - y.id) }
 // add adds a result in the store.
 func (p *prefetch) add(id int64, r Result) { p.fresh = append(p.fresh, storedResult{id, r}) }
 
-// arrange merges the fresh results into the waiting ones. It drops the taken ones when they are more than half, so that
-// code can take 100,000 results in any order.
+// arrange merges the fresh results into the waiting ones. It drops the taken results when they are more than half, so
+// that code can take 100,000 results in any order.
 func (p *prefetch) arrange() {
 	if 2*p.gone > len(p.waiting) {
 		p.waiting = slices.DeleteFunc(p.waiting, func(s storedResult) bool { return s.result == nil && s.id != p.last })
@@ -61,7 +61,7 @@ func (p *prefetch) arrange() {
 	p.fresh = p.fresh[:0]
 }
 
-// take marks a result as taken and returns the results that are likely to be taken next. It returns some only if the
+// take marks a result as taken and returns the results that are likely to be taken next. It returns none unless the
 // code also took the result before this one.
 func (p *prefetch) take(id int64) (next []history.EventPayload) {
 	p.arrange()

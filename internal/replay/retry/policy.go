@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// NoJitter is a jitter that disables jitter, unlike 0, which selects the default.
+// NoJitter disables jitter. A jitter of 0 selects the default.
 const NoJitter = -1
 
 // Policy has the fields of perdure.RetryPolicy.
@@ -118,8 +118,9 @@ func (p *PollPolicy) Intervals() *history.RetryPolicy {
 	}
 }
 
-// After returns the delay of the next check after an attempt that ended after waited. delay is the interval of the
-// policy. If the policy allows no further check, last is true, and timedOut reports whether Timeout is the limit.
+// After returns the delay of the next check after an attempt. waited is the time since the first attempt. delay is the
+// interval of the policy. If the policy allows no further check, last is true, and timedOut reports whether Timeout is
+// the limit.
 func (p *PollPolicy) After(attempt int, waited, delay time.Duration) (next time.Duration, last, timedOut bool) {
 	if p.Timeout > 0 {
 		if waited >= p.Timeout {
@@ -136,5 +137,5 @@ func Milliseconds(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
 	}
-	return int64((d-1)/time.Millisecond) + 1 // no duration overflows this
+	return int64((d-1)/time.Millisecond) + 1 // this cannot overflow
 }

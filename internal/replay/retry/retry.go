@@ -31,7 +31,7 @@ func Next(
 	}
 
 	interval := backoff(p, attempt)
-	if !(p.Jitter > 0) { // also if it is not a number
+	if !(p.Jitter > 0) { // also true for NaN
 		return interval, true
 	}
 	seed := identity.Seed("retry", fmt.Sprintf("%s:%d:%d", executionID, id, attempt))
@@ -53,8 +53,8 @@ func final(p *history.RetryPolicy, f *history.Failure) bool {
 	return false
 }
 
-// backoff returns the interval after an attempt. It uses floating point, in which a result that is too large is
-// infinite instead of negative.
+// backoff returns the interval after an attempt. It uses floating point, so that a result that is too large is infinite
+// and not negative.
 func backoff(p *history.RetryPolicy, attempt int) time.Duration {
 	initial := float64(p.InitialIntervalMs)
 	if initial <= 0 {
@@ -67,7 +67,7 @@ func backoff(p *history.RetryPolicy, attempt int) time.Duration {
 	}
 
 	coefficient := p.BackoffCoefficient
-	if !(coefficient >= 1) { // also if it is not a number
+	if !(coefficient >= 1) { // also true for NaN
 		coefficient = DefaultBackoffCoefficient
 	}
 

@@ -66,10 +66,10 @@ func framesOf(stack string) []frame {
 // module is the import path of this module. It is the engine, except for its tests and the packages in userLike.
 const module = "github.com/perdure/perdure"
 
-// userLike are the folders of this module with code like that of a user.
+// userLike are the folders of this module whose code counts as user code.
 var userLike = []string{"analysis/testdata/", "bench", "docs/", "examples/", "functions/", "tests/"}
 
-// beneath are the modules that the engine calls. If user code calls them, its own frames are more useful.
+// beneath are the modules that the engine calls. If user code calls them, the frames of the user code are more useful.
 var beneath = []string{"github.com/aws/", "github.com/klauspost/compress/"}
 
 // standard are the first elements of the import paths of the standard library.

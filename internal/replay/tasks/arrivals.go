@@ -3,7 +3,7 @@ package tasks
 import "github.com/perdure/perdure/history"
 
 // Arrivals are the outcomes of inline activities that are in the history, behind the decisions of a turn. The next turn
-// starts with them (R20). Until then their tasks are open, but cannot be cancelled. Most executions have none.
+// starts with them (R20). Until that turn, their tasks are open, but cannot be cancelled. Most executions have none.
 type Arrivals struct {
 	all   []history.Event // oldest first
 	taken int             // the number of outcomes that the code has observed
@@ -33,7 +33,7 @@ func (a *Arrivals) Count() int { return len(a.all) - a.taken }
 // keptArrivals is the capacity that EndTurn keeps.
 const keptArrivals = 4
 
-// EndTurn drops the outcomes after the code has observed all. A chain of inline activities reuses their memory.
+// EndTurn drops the outcomes after the code has observed all of them. A chain of inline activities reuses their memory.
 func (a *Arrivals) EndTurn() {
 	if a.Count() > 0 {
 		return

@@ -30,7 +30,7 @@ func (s *Scheduler) AwaitOne(in *Scope, t *Task) int {
 }
 
 // Await parks the running coroutine until one of the tasks is done, and returns the index of the first such task. It
-// returns -1 if the scope is cancelled, whatever the state of the tasks.
+// returns -1 if the scope is cancelled, even if tasks are done.
 func (s *Scheduler) Await(in *Scope, tasks []*Task) int {
 	if in.cancelled != nil {
 		return -1
@@ -68,8 +68,8 @@ func (s *Scheduler) AwaitAll(in *Scope, tasks []*Task) bool {
 }
 
 // AwaitWanted parks the running coroutine until a task is done for which wanted returns true, and returns this task. It
-// returns nil if all tasks are done and none is wanted, or if the scope is cancelled. It calls wanted once for each
-// task, which the code has observed then.
+// returns nil if all tasks are done without such a task, or if the scope is cancelled. It calls wanted once for each
+// task. A task that was passed to wanted counts as observed.
 func (s *Scheduler) AwaitWanted(in *Scope, tasks []*Task, wanted func(*Task) bool) *Task {
 	var open, settled []*Task
 	for _, t := range tasks {
@@ -111,7 +111,7 @@ func attend(c *Coroutine, in *Scope, tasks []*Task) {
 	}
 }
 
-// leave reverts attend. Otherwise a task that is raced repeatedly would collect waiters.
+// leave reverts attend. Otherwise, a task that is raced repeatedly would accumulate waiters.
 func leave(c *Coroutine, in *Scope, tasks []*Task) {
 	for _, t := range tasks {
 		if !t.done {
@@ -134,7 +134,7 @@ func (s *Scheduler) Awaited() (tasks []*Task) {
 	return tasks
 }
 
-// WouldWake reports whether a coroutine would continue if the tasks were done for which done returns true.
+// WouldWake reports whether a coroutine would continue if the tasks for which done returns true were done.
 func (s *Scheduler) WouldWake(done func(*Task) bool) bool {
 	return slices.ContainsFunc(s.All(), func(c *Coroutine) bool { return !c.Ended() && c.Wait.wouldEnd(done) })
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/perdure/perdure/internal/replay/coroutine"
 )
 
-// A cancellation may wait for the end of a task. The task then stays open until its outcome arrives, and counts among
+// A cancellation may wait for the end of a task. The task then stays open until its outcome arrives. It is counted in
 // the ends of its scopes.
 
-// endWait says whether a cancellation waits for the end of a task. It is a byte to keep a Task small.
+// endWait indicates whether a cancellation waits for the end of a task. It is a byte to keep a Task small.
 type endWait uint8
 
 const (
@@ -46,7 +46,7 @@ func (t *Task) EndedWith() *Cancellation {
 }
 
 // ends are the tasks of a scope, and of the scopes below it, whose end a cancellation waits for. All coroutines that
-// wait for the ends of a scope wait for one task, because there may be ten thousand of them.
+// wait for the ends of a scope wait for one task, because there may be ten thousand such coroutines.
 type ends struct {
 	fresh []*Task // tasks that no coroutine waits for; some may be done
 	left  int     // the number of awaited tasks that have not ended
@@ -68,8 +68,8 @@ func (w *endWaits) of(in *Scope) **ends {
 	return &in.ends
 }
 
-// add makes a cancellation wait for the end of a task. In the shielded scope this is recorded when the task is
-// cancelled: waiting for the ends there cancels nothing, and would find all running tasks.
+// add makes a cancellation wait for the end of a task. A task of the shielded scope is added when it is cancelled. A
+// wait for the ends of that scope cancels nothing, and would include all running tasks.
 func (w *endWaits) add(t *Task) {
 	t.waits = waitsForEnd
 	for in := t.scope; in != nil && in != shield; in = in.parent {
@@ -86,9 +86,9 @@ func (w *endWaits) addIn(in *Scope, t *Task) {
 	(*e).fresh = append(coroutine.MakeRoom((*e).fresh, (*Task).IsDone), t)
 }
 
-// AwaitEnds waits for the ends of tasks that settle only after their end: the tasks of a scope and of the scopes below
-// it, also tasks that are scheduled during the wait. It first cancels the tasks that are not cancelled. It cancels
-// nothing in the shielded scope, which all coroutines share.
+// AwaitEnds waits for the ends of tasks that settle only after their end. It waits for the tasks of a scope and of the
+// scopes below it, including tasks that are scheduled during the wait. It first cancels the tasks that are not
+// cancelled. It cancels nothing in the shielded scope, which all coroutines share.
 func (c *Scopes) AwaitEnds(in *Scope, reason string) {
 	s := c.set
 	for s.scheduler.Enter(); ; s.scheduler.Enter() {
@@ -111,7 +111,7 @@ func (c *Scopes) AwaitEnds(in *Scope, reason string) {
 	}
 }
 
-// await starts to wait for the fresh tasks that are not done. It returns those that are not cancelled.
+// await starts to wait for the fresh tasks that are not done. It returns the tasks that are not cancelled.
 func (w *endWaits) await(e *ends) (open []*Task) {
 	for _, t := range e.fresh {
 		if t.done {

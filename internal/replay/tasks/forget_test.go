@@ -38,7 +38,7 @@ func TestAwait_repeatedRaces_keepNoWaiters(t *testing.T) {
 	}
 }
 
-// A long-running scope keeps nothing of ended tasks and waits.
+// A long-running scope releases the memory of ended tasks and waits.
 func TestScope_endedTasksAndWaits_areReleased(t *testing.T) {
 	t.Parallel()
 	const rounds = 100

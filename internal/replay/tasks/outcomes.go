@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/retry"
 )
 
-// child describes the orchestration of a task. Between two attempts, the task stands for a timer.
+// child describes the orchestration of a task. Between two attempts, the task represents a timer.
 type child struct {
 	name, version string
 	first         string          // the instance ID of the first attempt
@@ -19,7 +19,7 @@ type child struct {
 	retry         *history.RetryPolicy
 }
 
-// newChild returns the child that an event schedules, as recorded: the code may have changed.
+// newChild returns the child that an event schedules. It uses the recorded values, because the code may have changed.
 func newChild(ev *history.Event) *child {
 	c := &child{
 		name: ev.Name, version: ev.Version, first: ev.InstanceID, instanceID: ev.InstanceID, retry: ev.Retry,
@@ -30,7 +30,7 @@ func newChild(ev *history.Event) *child {
 	return c
 }
 
-// Apply applies an input that Find returned the task of.
+// Apply applies an input to the task that Find has returned for it.
 func (s *Set) Apply(t *Task, ev *history.Event) error {
 	switch ev.Kind {
 	case history.ActivityCancelRequested:
@@ -60,7 +60,7 @@ func (s *Set) applyOutcome(t *Task, ev *history.Event) error {
 	}
 
 	s.forget(t)
-	f := failureOf(ev) // once: a larger frame would make the new stack of every turn grow
+	f := failureOf(ev) // only once, because a larger frame would make the new stack of every turn grow
 	switch {
 	case t.done:
 		return nil
@@ -103,8 +103,8 @@ type children struct {
 	journal *journal.Journal
 }
 
-// cancelOutcomeOf returns how a cancelled task ended, according to its outcome. If a child cannot be started again, its
-// previous attempt has ended.
+// cancelOutcomeOf returns the kind of end of a cancelled task, according to its outcome. If a child cannot be
+// restarted, its previous attempt has ended.
 func cancelOutcomeOf(t *Task, ev *history.Event) string {
 	if ev.Kind == history.OutputFailed && t.child != nil && t.attempt > 1 {
 		return history.OutcomeEnded
@@ -112,7 +112,7 @@ func cancelOutcomeOf(t *Task, ev *history.Event) string {
 	return history.CancelOutcomeOf(ev)
 }
 
-// isOpenActivity reports whether a task, if there is one, is an activity that has neither settled nor been cancelled.
+// isOpenActivity reports whether a task is an activity that has neither settled nor been cancelled. t may be nil.
 func (t *Task) isOpenActivity() bool {
 	return t != nil && t.kind == history.ActivityScheduled && !t.done && !t.cancelled
 }
@@ -160,7 +160,8 @@ func (c *children) retry(t *Task, f *history.Failure) (again bool, err error) {
 	return true, nil
 }
 
-// restart starts the next attempt of a child. It is another instance, because the ID of the failed one is in use.
+// restart starts the next attempt of a child. The attempt is another instance, because the ID of the failed one is in
+// use.
 func (c *children) restart(t *Task) error {
 	child := t.child
 	attempt := t.attempt + 1

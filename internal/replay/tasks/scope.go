@@ -7,11 +7,11 @@ import (
 	"github.com/perdure/perdure/internal/replay/coroutine"
 )
 
-// Cancellation is the reason why a scope was cancelled. All tasks and scopes that are cancelled with the scope share
-// one Cancellation.
+// Cancellation is the reason for which a scope was cancelled. All tasks and scopes that are cancelled with the scope
+// share one Cancellation.
 type Cancellation struct {
 	history.Failure
-	// Err belongs to the caller, which stores here the one error that it makes from the Cancellation.
+	// Err is for the caller, which stores the error that it creates from the Cancellation.
 	Err error
 }
 
@@ -30,8 +30,8 @@ type Scope struct {
 	ends      *ends         // nil if there are none; a Set has those of the shield
 }
 
-// members are the tasks, waits and scopes of a scope. The root scope does not list its members, so that code without
-// other scopes pays nothing: they are all tasks and coroutines of the execution.
+// members are the tasks, waits and scopes of a scope. The root scope does not list its members, which are all tasks and
+// coroutines of the execution. Code without other scopes therefore needs no lists.
 type members struct {
 	scopes  []*Scope // in the order of creation
 	tasks   []*Task
@@ -44,7 +44,7 @@ var shield = &Scope{}
 // Shield returns the scope that is never cancelled.
 func Shield() *Scope { return shield }
 
-// Cancellation returns why the scope was cancelled, or nil.
+// Cancellation returns the cancellation of the scope, or nil.
 func (s *Scope) Cancellation() *Cancellation { return s.cancelled }
 
 // listsMembers reports whether the scope can be cancelled by itself.
@@ -119,7 +119,7 @@ func (s *Scope) end(with *Cancellation) *members {
 	return had
 }
 
-// live appends the scope and those below it that are not cancelled.
+// live appends the scope and the scopes below it that are not cancelled.
 func (s *Scope) live(scopes []*Scope) []*Scope {
 	scopes = append(scopes, s)
 	if s.members == nil {
@@ -150,8 +150,8 @@ func (m *members) outstanding(tasks, events []*Task) (recorded, unrecorded []*Ta
 
 func byID(a, b *Task) int { return cmp.Compare(a.id, b.id) }
 
-// byKind is the order in which many tasks are cancelled: one event for the activities, one for the timers, and one for
-// each child.
+// byKind is the order in which many tasks are cancelled. The activities share one event, the timers share another, and
+// each child has its own.
 func byKind(a, b *Task) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), byID(a, b)) }
 
 func rank(t *Task) int {

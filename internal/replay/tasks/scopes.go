@@ -20,7 +20,7 @@ const (
 type Scopes struct {
 	set     *Set
 	journal *journal.Journal
-	root    Scope // of the body; its cancellation is that of the instance
+	root    Scope // of the body; its cancellation is the instance's cancellation
 }
 
 // Root returns the scope of the body.
@@ -53,10 +53,10 @@ func (c *Scopes) End(s *Scope, reason string) {
 	}
 }
 
-// cancelTasks cancels tasks in the given order. They settle as cancelled, except those whose end is awaited. It skips
-// tasks that are done or cancelled, or whose outcome has arrived, except external events that the code has not
-// observed. The history records only cancellations that matter outside of the execution. Adjacent tasks of one kind
-// share an event, so that the losers of a large race do not make the history long.
+// cancelTasks cancels tasks in the given order. They settle as cancelled, except tasks whose end is awaited.
+// cancelTasks skips tasks that are done or cancelled, or whose outcome has arrived, except external events that the
+// code has not observed. The history records only cancellations that matter outside of the execution. Adjacent tasks of
+// one kind share an event, so that the losers of a large race do not make the history long.
 func (c *Scopes) cancelTasks(tasks []*Task, how request) error {
 	var group, events []*Task
 	for _, t := range tasks {
@@ -76,7 +76,7 @@ func (c *Scopes) cancelTasks(tasks []*Task, how request) error {
 		switch t.kind {
 		case "":
 			continue // a coroutine
-		case history.ExternalEventSent, history.UpdateSent: // already sent: only the response is ignored
+		case history.ExternalEventSent, history.UpdateSent: // already sent, so only the response is ignored
 			continue
 		default:
 		}
@@ -103,7 +103,7 @@ func (c *Scopes) cancelEvents(waits []*Task, how request) error {
 	return c.set.events.Cancel(waits, how.failure)
 }
 
-// shareEvent reports whether the cancellations of tasks share an event. Each child has its own.
+// shareEvent reports whether the cancellations of two tasks share an event. Each child has its own event.
 func shareEvent(a, b *Task) bool {
 	return a.kind == b.kind && a.kind != history.SubOrchestrationScheduled
 }
@@ -122,7 +122,7 @@ func (c *Scopes) decideCancel(group []*Task, how request) error {
 
 	if d.Kind == history.TimerCancelled {
 		for _, t := range group {
-			c.set.forget(t) // if the timer fires nevertheless, it is dropped
+			c.set.forget(t) // if the timer still fires, its message is dropped
 		}
 		return nil
 	}
@@ -156,8 +156,8 @@ func cancelDecision(group []*Task, how request) (d journal.Decision) {
 	return d
 }
 
-// cancelScope cancels a scope and those below it. First the outstanding tasks settle. Then the coroutines that wait in
-// the scopes wake, in the order of their starts.
+// cancelScope cancels a scope and the scopes below it. First the outstanding tasks settle. Then the coroutines that
+// wait in the scopes wake, in the order of their starts.
 func (c *Scopes) cancelScope(s *Scope, with *Cancellation, how request) error {
 	var tasks, events []*Task
 	var waiting []*Coroutine
@@ -204,8 +204,8 @@ func (c *Scopes) CancelRoot(with *Cancellation) error {
 // EndRoot cancels the scope of a body that has not started.
 func (c *Scopes) EndRoot(with *Cancellation) { c.root.end(with) }
 
-// expire cancels a scope because its timer has fired. A timer that could not be set cancels its scope too, which would
-// never end otherwise.
+// expire cancels a scope because its timer has fired. A timer that could not be set also cancels its scope, which would
+// otherwise never end.
 func (c *Scopes) expire(s *Scope, f *history.Failure) error {
 	with := NewCancellation(ReasonTimeout, "")
 	if f != nil {
@@ -215,7 +215,7 @@ func (c *Scopes) expire(s *Scope, f *history.Failure) error {
 	return c.cancelScope(s, with, how)
 }
 
-// CancelAll cancels all outstanding tasks in all scopes before the end of the execution. No code is informed.
+// CancelAll cancels all outstanding tasks in all scopes before the end of the execution. It does not run code.
 func (c *Scopes) CancelAll(end history.Kind) error {
 	tasks := c.set.scheduled(true)
 	if len(tasks) == 0 {

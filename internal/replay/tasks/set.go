@@ -28,8 +28,8 @@ type Options struct {
 	ExactRetries bool
 }
 
-// RetryPolicy returns a retry policy as the history records it. Attempts follow the recorded policy, even if the code
-// has changed.
+// RetryPolicy returns a retry policy in the form in which the history records it. Attempts follow the recorded policy,
+// even if the code has changed.
 func (o *Options) RetryPolicy(p *history.RetryPolicy) *history.RetryPolicy {
 	if p == nil || !o.ExactRetries {
 		return p
@@ -39,7 +39,8 @@ func (o *Options) RetryPolicy(p *history.RetryPolicy) *history.RetryPolicy {
 	return &exact
 }
 
-// Set holds the open tasks of an execution: what its code has requested, and whose outcome is not in the history yet.
+// Set holds the open tasks of an execution. A task is open if the code has requested it and its outcome is not in the
+// history.
 type Set struct {
 	// Arrivals are the outcomes that the code has not observed.
 	Arrivals Arrivals
@@ -69,7 +70,8 @@ func (s *Set) Init(opts *Options, scheduler *Scheduler, scopes *Scopes, j *journ
 // Options returns the options of the execution.
 func (s *Set) Options() *Options { return &s.options }
 
-// SetEvents sets the external events of the execution. A Set without it has no task that waits for one.
+// SetEvents sets the external events of the execution. Before SetEvents, no task of the Set may wait for an external
+// event.
 func (s *Set) SetEvents(e Events) { s.events = e }
 
 // noEvents are the external events of an execution that has not used any.
@@ -98,7 +100,8 @@ func (s *Set) Schedule(in *Scope, ev *history.Event) *Task {
 	return t
 }
 
-// ScheduleDetached adds a task that no code waits for. Its only outcome is that its output could not be sent (R9).
+// ScheduleDetached adds a task for which no code waits. Its only possible outcome is that its output could not be sent
+// (R9).
 func (s *Set) ScheduleDetached(in *Scope, ev *history.Event) { s.Schedule(in, ev).done = true }
 
 // Subscribe returns a task that waits for an external event. The caller passes it to the Events.
@@ -128,7 +131,7 @@ func (s *Set) NewCancelled(in *Scope, name string) *Task {
 	return &Task{set: s, name: name, scope: in, done: true, cancelled: true, failure: &in.cancelled.Failure}
 }
 
-// Find returns the open task that an input is about. ok is false if the input does not apply.
+// Find returns the open task of an input. ok is false if the input does not apply.
 func (s *Set) Find(ev *history.Event) (t *Task, ok bool) {
 	t = s.open[ev.SourceEventID]
 	switch ev.Kind {
@@ -154,7 +157,7 @@ func (s *Set) Activity(id int64) (open, cancelled, awaited bool) {
 // forget removes a task, so that later outcomes of its event are dropped.
 func (s *Set) forget(t *Task) { delete(s.open, t.id) }
 
-// reschedule makes a task stand for another event.
+// reschedule makes a task represent another event.
 func (s *Set) reschedule(t *Task, ev *history.Event) {
 	t.id = ev.ID
 	t.kind = ev.Kind
@@ -232,8 +235,8 @@ func (s *Set) settleEnded(t *Task, outcome string) {
 	s.settle(t, nil, &f)
 }
 
-// scheduled returns the open tasks that are not cancelled, with or without those that the cancellation of the instance
-// does not reach.
+// scheduled returns the open tasks that are not cancelled. If shielded is false, it omits tasks that the cancellation
+// of the instance does not reach.
 func (s *Set) scheduled(shielded bool) []*Task {
 	var all []*Task
 	for _, t := range s.open {
@@ -247,7 +250,7 @@ func (s *Set) scheduled(shielded bool) []*Task {
 // Owns reports whether a task belongs to this execution.
 func (s *Set) Owns(t *Task) bool { return t.set == s }
 
-// InstanceIDOf returns the instance of the execution that a task belongs to.
+// InstanceIDOf returns the ID of the instance to which a task belongs.
 func InstanceIDOf(t *Task) string { return t.set.options.InstanceID }
 
 // taskBytes is the approximate memory of an open task, measured with 10,000 suspended instances.

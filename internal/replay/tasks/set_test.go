@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
-// A settled child is not retried, and a warm instance does not keep its input.
+// A settled child is not retried, and a warm instance releases its input.
 func TestChild_settled_releasesInput(t *testing.T) {
 	t.Parallel()
 	var set Set

@@ -1,5 +1,5 @@
-// Package tasks holds what an orchestration can wait for, and the scopes that cancel it. Only this package settles a
-// task, so that the coroutines that wait for the task are woken.
+// Package tasks implements the tasks for which an orchestration can wait, and the scopes that cancel them. Only this
+// package settles a task, so that the coroutines that wait for the task are woken.
 package tasks
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/journal"
 )
 
-// Task is a unit that an orchestration can wait for: an activity, a timer, a child, an external event, an update, a
+// Task is a unit for which an orchestration can wait: an activity, a timer, a child, an external event, an update or a
 // coroutine. Like a Context, it must be used only on coroutines of the orchestration.
 type Task struct {
 	set       *Set
@@ -21,11 +21,11 @@ type Task struct {
 	name      string
 	fireAt    *time.Time // of a timer
 	child     *child     // of a sub-orchestration
-	receiver  string     // the instance that an event or an update was sent to
+	receiver  string     // the instance to which an event or an update was sent
 	updateID  string     // of an update that was sent
 	attempt   int32      // of an activity: the last known one, 0 for the first; of a child, from 1
 	done      bool
-	cancelled bool // by the code, with its scope, or by a client: outcomes are dropped
+	cancelled bool // by the code, with its scope, or by a client; outcomes are dropped
 	expires   bool // a timer that cancels its scope
 	encoded   bool // result is an encoded payload
 	waits     endWait
@@ -33,7 +33,7 @@ type Task struct {
 	failure   *history.Failure
 	waiters   []*Coroutine
 	scope     *Scope        // nil for a task without a decision
-	one       [1]*Coroutine // the backing array of waiters for one waiter, which is the usual case
+	one       [1]*Coroutine // the backing array of waiters for the usual case of one waiter
 }
 
 // UpdateID returns the ID of an update that was sent to another instance.
@@ -42,7 +42,7 @@ func (t *Task) UpdateID() string { return t.updateID }
 // SetUpdateID sets the ID of an update that was sent to another instance.
 func (t *Task) SetUpdateID(id string) { t.updateID = id }
 
-// ReceiverID returns the instance that an external event or an update was sent to. It is empty for other tasks.
+// ReceiverID returns the instance to which an external event or an update was sent. It is empty for other tasks.
 func (t *Task) ReceiverID() string { return t.receiver }
 
 // ID returns the ID of the event that scheduled the task, or 0 if no event did.
@@ -158,7 +158,8 @@ func Describe(tasks []*Task) string {
 	return strings.Join(names, ", ")
 }
 
-// IsOutstanding reports whether the task can be cancelled. An external event can, until the code has observed it.
+// IsOutstanding reports whether the task can be cancelled. A wait for an external event can be cancelled until the code
+// has observed the event.
 func (t *Task) IsOutstanding() bool {
 	return !t.done || t.kind == history.ExternalEventSubscribed && t.set.events.Holds(t)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// maxCallerBytes limits the orchestrations that wait for updates of an execution, as the history names them: the end of
-// the execution, or its next execution, has to name all. It allows about 12,000 instance IDs of 36 bytes.
+// maxCallerBytes limits the size of the list of orchestrations that wait for updates of an execution. The end of the
+// execution, or its next execution, must contain the whole list. It allows about 12,000 instance IDs of 36 bytes.
 const maxCallerBytes = 2 << 20
 
 // callerBytes returns the approximate size of a waiting orchestration in the history.
@@ -17,16 +17,16 @@ func callerBytes(c *history.Parent) int {
 	return each + len(c.InstanceID)
 }
 
-// callers are the orchestrations that wait for updates of an execution, and those whose updates came again in the
-// running turn.
+// callers are the orchestrations that wait for updates of an execution, and the senders of updates that were
+// redelivered in the running turn.
 type callers struct {
 	waiting map[string][]history.Parent // by the IDs of updates that have not ended
 	bytes   int                         // the callerBytes of these
 
 	ended    map[string]bool             // the IDs of updates that ended in this turn
-	repeated map[string]string           // the names of ended updates that came again in this turn, by ID
+	repeated map[string]string           // the names of ended updates that were redelivered in this turn, by ID
 	again    map[string][]history.Parent // the senders of these
-	rejected []history.Parent            // the senders for which too many others wait, in this turn
+	rejected []history.Parent            // the senders that may not wait, in this turn
 }
 
 // of returns the orchestrations that wait for an update.
@@ -66,14 +66,14 @@ func (c *callers) recordEnd(updateID string) {
 	c.ended[updateID] = true
 }
 
-// recordRejected records an orchestration for which too many others wait for the update.
+// recordRejected records an orchestration that may not wait for the update, because too many others wait for it.
 func (c *callers) recordRejected(ev *history.Event) {
 	if ev.Kind == history.UpdateAwaited && ev.Parent != nil && !c.has(ev.EventID, ev.Parent) {
 		c.rejected = append(c.rejected, *ev.Parent)
 	}
 }
 
-// recordRepeated records an update that has ended, and came again. Its sender may not have an answer.
+// recordRepeated records a redelivered update that has ended. Its sender may not have received an answer.
 func (c *callers) recordRepeated(ev *history.Event) {
 	if c.ended[ev.EventID] {
 		return // the commit of this turn answers it

@@ -6,9 +6,9 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// AwaitsAnew reports whether an orchestration starts to wait for an update: the update is new (isNew), is running, or
-// ended in this turn, and the orchestration does not wait for it yet. If the update ended earlier, the orchestration
-// gets the result immediately.
+// AwaitsAnew reports whether an orchestration starts to wait for an update. The update must be new (isNew), be running,
+// or have ended in this turn, and the orchestration must not already wait for it. If the update ended earlier, the
+// orchestration receives the result immediately.
 func (u *Updates) AwaitsAnew(ev *history.Event, isNew bool) bool {
 	switch {
 	case u == nil:
@@ -22,15 +22,15 @@ func (u *Updates) AwaitsAnew(ev *history.Event, isNew bool) bool {
 	}
 }
 
-// Await records that an orchestration waits for an update, unless the update has ended: then the commit of the turn
-// sends the result.
+// Await records that an orchestration waits for an update. If the update has ended, the commit of the turn sends the
+// result instead.
 func (u *Updates) Await(ev *history.Event, isNew bool) {
 	if isNew || u.isOpen(ev.EventID) {
 		u.callers.add(ev.EventID, ev.Parent)
 	}
 }
 
-// RecordRepeated records an update, or a request to wait for one, that does not apply.
+// RecordRepeated records an update that does not apply, or a request to wait for such an update.
 func (u *Updates) RecordRepeated(ev *history.Event) {
 	if u.isOpen(ev.EventID) {
 		u.callers.recordRejected(ev)
@@ -39,8 +39,8 @@ func (u *Updates) RecordRepeated(ev *history.Event) {
 	}
 }
 
-// EndTurn returns the ended updates that came again, the orchestrations that sent them, and those that may not wait. It
-// resets the state of the turn.
+// EndTurn returns the ended updates that were redelivered, the orchestrations that sent them, and the orchestrations
+// that may not wait. It resets the state of the turn.
 func (u *Updates) EndTurn() (repeated map[string]string, again map[string][]history.Parent, rejected []history.Parent) {
 	if u == nil {
 		return nil, nil, nil
@@ -81,8 +81,8 @@ func (u *Updates) Callers() (all []history.Parent) {
 	return all
 }
 
-// Carry returns the updates in the queue, those that were received before the code started, and the orchestrations that
-// wait for updates, as inputs of the next execution. No message delivers them again.
+// Carry returns the inputs of the next execution. These are the updates in the queue, the updates that were received
+// before the code started, and the orchestrations that wait for updates. No message delivers them again.
 func (u *Updates) Carry() (inputs []history.Event) {
 	if u == nil {
 		return nil

@@ -19,7 +19,7 @@ func (u *Updates) enqueue(next *update) {
 	}
 }
 
-// startNext starts the first update of the queue. The update leaves the queue when its coroutine runs: if the code
+// startNext starts the first update of the queue. The update leaves the queue when its coroutine runs. If the code
 // continues as new before that, the next execution takes the update.
 func (u *Updates) startNext() {
 	if len(u.queue) == 0 {
@@ -62,7 +62,7 @@ func (u *Updates) Shed() {
 	}
 }
 
-// QueuedIDs returns the IDs of the updates in the queue, as the next execution knows them.
+// QueuedIDs returns the IDs of the updates in the queue, in the form in which the next execution records them.
 func (u *Updates) QueuedIDs() (ids []string) {
 	if u == nil {
 		return nil

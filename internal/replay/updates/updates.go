@@ -1,4 +1,4 @@
-// Package updates runs the update handlers of an execution and keeps the updates that have not ended.
+// Package updates runs the update handlers of an execution and holds the updates that have not ended.
 package updates
 
 import (
@@ -15,23 +15,23 @@ import (
 
 // Handler handles the updates with a name.
 type Handler struct {
-	// Validate returns why an update with this input is rejected, or nil to accept it. It must only read. Only turns
-	// call it: a replay reads its result from the history.
+	// Validate returns the reason for which an update with this input is rejected, or nil to accept the update. It must
+	// not change state. Only turns call Validate. A replay reads its result from the history.
 	Validate func(input json.RawMessage) *Rejection
-	// Run handles the update as code of the orchestration: on its own coroutine, which may decide and wait.
+	// Run handles the update as code of the orchestration, on its own coroutine, which may decide and wait.
 	Run func(input json.RawMessage) (json.RawMessage, *history.Failure)
 	// Serialized makes the handler run only after all earlier accepted updates of such handlers have ended. If the
 	// execution continues as new, the next execution takes the updates that still wait.
 	Serialized bool
 }
 
-// Rejection is the reason why an update is rejected. Reason is one of the history.Rejected constants.
+// Rejection is the reason for which an update is rejected. Reason is one of the history.Rejected constants.
 type Rejection struct {
 	Reason  string
 	Failure *history.Failure
 }
 
-// Host is the execution that the updates belong to.
+// Host is the execution to which the updates belong.
 type Host interface {
 	// Protect runs code of the orchestration on its coroutine.
 	Protect(code func())
@@ -51,7 +51,7 @@ type Parts struct {
 	Identity  *identity.Identity
 }
 
-// Updates are the handlers of an execution, and the updates that have not ended. Most executions have none: a nil
+// Updates are the handlers of an execution, and the updates that have not ended. Most executions have no updates. A nil
 // Updates is empty.
 type Updates struct {
 	parts    Parts
@@ -86,8 +86,8 @@ func newUpdate(ev *history.Event, data history.Payload, dataEvent int64) *update
 	}
 }
 
-// refer replaces large data of a waiting update by a reference. The event may belong to the running turn, and cannot be
-// fetched before the commit. Call refer only at the end of a turn, or for the next execution.
+// refer replaces large data of a waiting update by a reference. The event may belong to the running turn, so it cannot
+// be fetched before the commit. Call refer only at the end of a turn, or for the next execution.
 func (u *update) refer(l *payloads.Loader) {
 	if len(u.data) > payloads.CopyLimit {
 		u.data = l.Refer(history.DataLocation{EventID: u.dataEvent}, u.data)
@@ -111,7 +111,8 @@ func (rs received) has(updateID string) bool {
 	return slices.ContainsFunc(rs, func(r *update) bool { return r.updateID == updateID })
 }
 
-// dataOf returns the input of an update and the event that contains it: its own, or the one that received it.
+// dataOf returns the input of an update and the event that contains the input: the given event, or the event that
+// received the update.
 func (rs received) dataOf(ev *history.Event) (data history.Payload, dataEvent int64) {
 	if r := rs.find(ev.SourceEventID); r != nil {
 		return r.data, r.dataEvent
@@ -122,8 +123,8 @@ func (rs received) dataOf(ev *history.Event) (data history.Payload, dataEvent in
 // SetHandler registers the handler for updates with a name, from now on. The history does not record the call.
 func (u *Updates) SetHandler(name string, handler Handler) { u.handlers[name] = handler }
 
-// AwaitIdle waits in a scope until no handler runs. It returns own if the caller is itself a handler, which would wait
-// for its own end.
+// AwaitIdle waits in a scope until no handler runs. own is true if the caller is a handler, which would wait for its
+// own end.
 func (u *Updates) AwaitIdle(in *tasks.Scope) (own bool) {
 	for !u.IsIdle() {
 		for _, r := range u.running {
@@ -247,8 +248,8 @@ func (u *Updates) end(updateID string) {
 	}
 }
 
-// Abort records, before the end of an execution, that handlers have not returned. If the execution continues as new,
-// the next execution takes the updates that wait in the queue.
+// Abort records that handlers have not returned before the end of an execution. If the execution continues as new, the
+// next execution takes the updates that wait in the queue.
 func (u *Updates) Abort(end history.Kind) error {
 	if u.IsIdle() {
 		return nil

@@ -16,8 +16,8 @@ const (
 	// maxRunning is the number of updates that an execution runs concurrently. Each one is a coroutine, and an event of
 	// the last segment if it is aborted.
 	maxRunning = 1000
-	// maxReceived is the number of updates that an execution keeps until its code starts. The turn that starts the code
-	// takes all of them, with the results of their handlers.
+	// maxReceived is the number of updates that an execution stores until its code starts. The turn that starts the
+	// code takes all of them, with the results of their handlers.
 	maxReceived = 10
 	// maxKnown is the number of handler names in a failure.
 	maxKnown = 100
@@ -83,7 +83,7 @@ func (p *Parts) decode(ev *history.Event, data history.Payload) (doc json.RawMes
 // handlers are the handlers of an execution, by the names of updates.
 type handlers map[string]Handler
 
-// admit returns the handler of an update, or why the update is rejected.
+// admit returns the handler of an update, or the reason for which the update is rejected.
 func (h handlers) admit(name string, running int) (Handler, *Rejection) {
 	handler, set := h[name]
 	switch {
@@ -137,7 +137,7 @@ func (p *Parts) callValidator(handler Handler, input json.RawMessage) (rejection
 	if misuse := gate.TakeMisuse(); misuse != nil {
 		rejection = &Rejection{history.RejectedNotReadOnly, &history.Failure{
 			Type: history.TypeError,
-			Message: "the validator must only read, but it made a call that decides or waits at " +
+			Message: "the validator must only read, but it scheduled work or waited at " +
 				stack.Where(misuse.Stack),
 			NonRetryable: true,
 		}}

@@ -15,9 +15,9 @@ import (
 // Goroutine is a goroutine in a dump of the runtime.
 type Goroutine struct {
 	ID, State string
-	// Bubble is the name of its bubble, or empty.
+	// Bubble is the name of the goroutine's bubble, or empty.
 	Bubble string
-	// Durable is set if the goroutine is blocked on something in its bubble.
+	// Durable is true if the goroutine is durably blocked in its bubble (see testing/synctest).
 	Durable bool
 	Stack   string
 }
@@ -64,7 +64,7 @@ func All() []Goroutine {
 	return found
 }
 
-// Awake returns the goroutines that keep virtual time from passing.
+// Awake returns the goroutines that stop virtual time.
 func Awake(all []Goroutine) (awake []Goroutine) {
 	for _, g := range all {
 		if !g.Durable {
@@ -80,7 +80,8 @@ var blocking = []string{
 	"chan receive", "chan send", "select", "semacquire",
 }
 
-// Fingerprint describes the states of goroutines. It is empty unless all of them wait for another goroutine.
+// Fingerprint returns a text with the states of goroutines. It is empty unless all goroutines wait for other
+// goroutines.
 func Fingerprint(awake []Goroutine) string {
 	var b strings.Builder
 	for _, g := range awake {
@@ -110,7 +111,7 @@ func doing(state string) string {
 	}
 }
 
-// Describe describes what a goroutine does, and where.
+// Describe returns a description of the goroutine's state and position.
 func (g Goroutine) Describe() string {
 	return fmt.Sprintf("%s %s, in %s", g.Owner(), doing(g.State), cmp.Or(g.Where(),
 		"code of perdure or Go:\n"+g.Stack))
@@ -124,7 +125,7 @@ func (g Goroutine) IsOrchestration() bool {
 // Where returns the user code that a goroutine runs, or an empty string.
 func (g Goroutine) Where() string { return stack.Where(g.Stack) }
 
-// Owner returns what the goroutine runs: an orchestration, an activity or other code.
+// Owner returns a description of the code that the goroutine runs, such as "an activity".
 func (g Goroutine) Owner() string {
 	switch {
 	case g.IsOrchestration():

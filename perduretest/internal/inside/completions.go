@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// completions adds the calls of asynchronous completion and of the payload store.
+// completions runs calls of asynchronous completion and of the payload store in the bubble.
 type completions struct{ hub }
 
 func (b *completions) VerifyCompletionToken(ctx context.Context, token string) (w provider.WorkItem, err error) {

@@ -21,7 +21,7 @@ type Bubble interface {
 	StartMayBeLost()
 }
 
-// hub runs calls about builds, schedules, documents and prepared starts in the bubble.
+// hub runs calls for builds, schedules, documents and prepared starts in the bubble.
 type hub struct {
 	provider.Provider
 

@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Provider is the provider for a client outside of the bubble: each call runs inside. The Done channel of an
-// outside context would stop virtual time, so it is removed. The calls of an activity, which is inside, keep it.
+// Provider is the provider for a client outside of the bubble. It runs each call in the bubble. The Done channel of an
+// outside context would stop virtual time, so Provider removes it. Calls of an activity keep their context, because an
+// activity runs in the bubble.
 type Provider struct {
 	completions
 }
@@ -133,8 +134,8 @@ func (b *Provider) RenewWorkItemLocks(
 	return rs, err
 }
 
-// PutJob stores a job. A new job also matches instances that were started at this very time, because virtual time does
-// not advance between a start and the job.
+// PutJob stores a job. A new job also matches instances that were started at the current time, because virtual time
+// does not advance between a start and the job.
 func (b *Provider) PutJob(ctx context.Context, j *provider.Job) (err error) {
 	if j.Revision == 0 && j.Filter.StartedBefore.Equal(j.CreatedAt) {
 		j.Filter.StartedBefore = j.Filter.StartedBefore.Add(time.Millisecond)
@@ -161,7 +162,7 @@ func (b *Provider) MatchInstances(
 ) (found []provider.Target, next string, err error) {
 	b.run(ctx, func(ctx context.Context) {
 		if f.StartedBefore.Equal(time.Now().Truncate(time.Millisecond)) {
-			f.StartedBefore = f.StartedBefore.Add(time.Millisecond) // as PutJob does
+			f.StartedBefore = f.StartedBefore.Add(time.Millisecond) // as in PutJob
 		}
 		found, next, err = b.Provider.MatchInstances(ctx, f, from, most)
 	})

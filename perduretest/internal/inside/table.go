@@ -14,7 +14,7 @@ import (
 type Table struct {
 	hub   hub
 	table dynamo.TableAPI
-	name  string // of the table of the hub
+	name  string // name of the hub's table
 }
 
 // NewTable returns the tables of an Env, including the table of the hub.

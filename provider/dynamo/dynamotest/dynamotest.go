@@ -79,7 +79,7 @@ func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) provi
 		Receive:       func(queue string) []provider.Record { return c.receive(t, urls[queue]) },
 		ReceiveDead:   func(queue string) []provider.Record { return c.receive(t, where.DeadLetters[queue]) },
 		PutDeadLetter: func(queue string, r provider.Record) { c.bury(t, where.DeadLetters[queue], &r) },
-		Now:           time.Now, //nolint:forbidigo // as the provider's default clock: in a bubble it is the bubble's
+		Now:           time.Now, //nolint:forbidigo // the provider's default clock, which a bubble replaces
 		Advance:       time.Sleep,
 		Fail:          faults.arm,
 		Damage: func(executionID string, segment int64, d providertest.Damage) {

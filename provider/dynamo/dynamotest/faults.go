@@ -56,7 +56,7 @@ func (f *faults) next(op providertest.Operation) providertest.Failure {
 	}
 }
 
-// through makes a call unless it must fail.
+// through makes a call, unless the configuration requires it to fail.
 func through[Out any](f *faults, op providertest.Operation, call func() (Out, error)) (Out, error) {
 	var none Out
 	switch f.next(op) {

@@ -24,7 +24,7 @@ type change struct {
 	lastErr            error // error of the last request
 }
 
-// report calls note once, as soon as the mapping has the transitional or the final state.
+// report calls note once, when the mapping first has the transitional or the final state.
 func (c *change) report(note func(uuid string, requested bool) error) error {
 	if c.reported || !c.requested && c.state != c.transition && c.state != c.target {
 		return nil

@@ -58,7 +58,7 @@ const (
 	mostSkew = 2 * time.Second
 	// ttlAttribute is the TTL attribute of the table.
 	ttlAttribute = "ttl"
-	// redeploy is the fix of most problems, and orRedeploy the alternative to a more specific fix.
+	// redeploy is the fix of most problems. orRedeploy is the alternative to a more specific fix.
 	redeploy   = "deploy the stack again, or correct the resource if it does not belong to the stack"
 	orRedeploy = ", or deploy the stack again"
 )
@@ -303,7 +303,7 @@ func (x *examination) disabled(m *Mapping, by whoDisabled) {
 	}
 }
 
-// clock compares the clock of this machine with that of AWS.
+// clock compares the clock of this machine with the clock of AWS.
 func (x *examination) clock(ctx context.Context) {
 	before := x.Now()
 	server, err := x.ServerTime(ctx)

@@ -18,7 +18,7 @@ type AccountAPI interface {
 // 1,000 concurrent executions. A new account can have a quota of 10 ("Lambda quotas").
 const enoughConcurrency = 100
 
-// concurrency compares the concurrent executions of the account with those that the hub's mappings use.
+// concurrency compares the account's quota of concurrent executions with the concurrency of the hub's mappings.
 func (x *examination) concurrency(ctx context.Context, mappings []Mapping) {
 	const of = "account"
 	if x.Account == nil || len(mappings) == 0 {

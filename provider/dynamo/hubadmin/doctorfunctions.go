@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// functions checks each function that a queue is mapped to.
+// functions checks each function that processes a queue.
 func (x *examination) functions(ctx context.Context, mappings []Mapping) {
 	if x.Functions == nil {
 		return
@@ -133,7 +133,7 @@ func (x *examination) role(ctx context.Context, of, queue, role string) {
 	var denied []string
 	for _, r := range x.rights(queue) {
 		if r.resource == "" {
-			continue // it could not be read, which is reported already
+			continue // it could not be read, which was reported before
 		}
 		out, err := x.Roles.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{
 			PolicySourceArn: &role, ActionNames: r.actions, ResourceArns: []string{r.resource},
@@ -151,7 +151,7 @@ func (x *examination) role(ctx context.Context, of, queue, role string) {
 	if len(denied) > 0 {
 		slices.Sort(denied)
 		x.report(of, "the role lacks permissions: "+strings.Join(denied, ", "), "invocations of the function fail",
-			redeploy+"; check permissions boundaries and organization policies too")
+			redeploy+"; also check permissions boundaries and organization policies")
 	}
 }
 

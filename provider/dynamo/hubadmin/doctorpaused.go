@@ -46,7 +46,7 @@ func (x *examination) pauses(written *paused, all []Mapping) {
 	slices.Sort(gone)
 	if len(gone) > 0 {
 		x.report(of, "mappings that perdure pause disabled no longer exist: "+strings.Join(gone, ", "),
-			"mappings that replaced them may be disabled, and perdure resume does not enable those",
+			"mappings that replaced them may be disabled, and perdure resume does not enable them",
 			fmt.Sprintf("check the disabled mappings below, then run %s --all to enable all mappings", x.resume()))
 	}
 }

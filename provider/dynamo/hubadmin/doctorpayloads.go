@@ -42,7 +42,7 @@ func (x *examination) payloads(ctx context.Context) {
 			x.report(of,
 				fmt.Sprintf("a lifecycle rule deletes payloads of messages under %s before they are %d days old",
 					mailed, leastMessageDays),
-				"messages that wait, or are redriven from a dead-letter queue, lose their payloads",
+				"messages that wait or are redriven lose their payloads",
 				fmt.Sprintf("set the expiration of the rule to %d days", leastMessageDays))
 			forgets = true
 		default:
@@ -51,7 +51,7 @@ func (x *examination) payloads(ctx context.Context) {
 	}
 	if !forgets {
 		x.report(of, "no lifecycle rule expires objects under "+mailed,
-			"a copy of each large payload that a message carried is kept forever, and costs storage",
+			"copies of large payloads of messages are never deleted, and cost storage",
 			fmt.Sprintf("add a lifecycle rule to bucket %s that expires the prefix %s after %d days", bucket, mailed,
 				leastMessageDays))
 	}

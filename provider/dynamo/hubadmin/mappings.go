@@ -40,7 +40,7 @@ type Mapping struct {
 	concurrency int32
 }
 
-// The states of mappings, as Lambda names them.
+// The states of mappings that Lambda reports.
 const (
 	stateEnabled  = "Enabled"
 	stateDisabled = "Disabled"

@@ -17,9 +17,9 @@ import (
 // lastWrite limits the last write of a pause, which is made even if the context has ended.
 const lastWrite = 10 * time.Second
 
-// MissingTriggersError is returned by Admin.Resume if mappings that Pause disabled no longer exist: they were replaced,
-// or the hub's table was restored. Mappings that replaced them may be disabled, and only a resume of all mappings
-// enables those.
+// MissingTriggersError is returned by Admin.Resume if mappings that Pause disabled no longer exist, because they were
+// replaced or the hub's table was restored. Mappings that replaced them may be disabled. Only a resume of all mappings
+// enables the replacements.
 type MissingTriggersError struct {
 	// UUIDs are the UUIDs of the missing mappings.
 	UUIDs []string
@@ -37,8 +37,8 @@ var errConcurrentChange = errors.New("concurrent change by another pause, resume
 var errReplaced = errors.New("the mapping no longer exists because a deployment replaced or removed it; " +
 	"wait until the deployment has ended (check the stack's events)")
 
-// PauseInProgressError is returned by Admin.Resume if a pause started and did not complete: it is still running, and
-// can still disable mappings, or it was interrupted. The mappings are enabled, and stay recorded as paused.
+// PauseInProgressError is returned by Admin.Resume if a pause started and did not complete. The pause was interrupted,
+// or it is still running and can disable more mappings. The mappings are enabled, and stay recorded as paused.
 type PauseInProgressError struct {
 	// Since is the time when the pause started. Until is the time by which a running pause has ended.
 	Since, Until time.Time
@@ -50,9 +50,9 @@ func (e *PauseInProgressError) Error() string {
 }
 
 // Pause disables the enabled mappings of the hub's queues and the sweeper's rule. It waits until they are disabled, and
-// returns all mappings. Pause records the mappings that it disables in the hub's table, and Resume enables only those.
-// Pause is idempotent: after an error, repeat it to continue. It returns an error if another pause, resume or
-// deployment changes the mappings at the same time.
+// returns all mappings. Pause records the mappings that it disables in the hub's table, and Resume enables only the
+// recorded ones. Pause is idempotent. After an error, repeat Pause to continue. It returns an error if another pause,
+// resume or deployment changes the mappings at the same time.
 func (h *Admin) Pause(ctx context.Context) ([]Mapping, error) {
 	before, err := h.Mappings(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (h *Admin) Resume(ctx context.Context, all bool) ([]Mapping, error) {
 			chosen = append(chosen, *m)
 		case written.disabledSince(m):
 			since = append(since, m.UUID)
-		case written.uuids[m.UUID], m.State == stateEnabling: // an earlier resume enables it; wait for it
+		case written.uuids[m.UUID], m.State == stateEnabling: // an earlier resume enables the mapping, so only wait
 			chosen = append(chosen, *m)
 		}
 	}

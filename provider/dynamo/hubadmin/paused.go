@@ -13,19 +13,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// paused is the pause record, an item of the hub's table. Lambda and the table cannot change atomically, so a pause or
-// resume can be interrupted between them, and the other one can run at the same time:
+// paused is the pause record, an item of the hub's table. Lambda and the table cannot change atomically. A pause or
+// resume can be interrupted between the two changes, and a pause and a resume can run at the same time:
 //   - A mapping is recorded before it is disabled, and removed after it is enabled.
-//   - While a pause may be running, a resume removes nothing, because the pause may disable a mapping again and then
-//     die.
+//   - While a pause may be running, a resume removes no mapping, because the pause may disable the mapping again and
+//     then crash.
 //   - Before a resume enables a mapping, it records the mapping's modification time. If the mapping is disabled with
-//     another modification time later, the interrupted resume had enabled it, and another caller disabled it. This does
-//     not hold if a deployment changed the mapping.
+//     another modification time later, the interrupted resume had enabled it, and another caller disabled it. This rule
+//     does not apply if a deployment changed the mapping.
 type paused struct {
 	// uuids are the mappings to enable.
 	uuids map[string]bool
-	// last identifies the last pause. It is nil if there was none, or only by an earlier release. pausing is the start
-	// time of the pause until it completes.
+	// last identifies the last pause. It is nil if there was none, or if an earlier release paused the hub. pausing is
+	// the start time of the pause until it completes.
 	last    types.AttributeValue
 	pausing time.Time
 	// resuming holds the modification times, and shapes the settings, of mappings when a resume enabled them.
@@ -41,8 +41,7 @@ const (
 	attrShapes    = "shapes"
 )
 
-// mostPausing is the time after which a pause cannot be running any more. It exceeds the callers' timeouts and clock
-// skew.
+// mostPausing is the time after which a pause has certainly ended. It exceeds the callers' timeouts and clock skew.
 const mostPausing = 10 * time.Minute
 
 func pausedKey() map[string]types.AttributeValue {
@@ -94,8 +93,8 @@ func (p *paused) disabledSince(m *Mapping) bool {
 	return p.uuids[m.UUID] && asked && m.State == stateDisabled && m.modified != since && !deployed
 }
 
-// beginPause records the mappings that a pause will disable. A resume that read the item earlier can then not remove
-// mappings. beginPause first removes the mappings in since, which another caller disabled.
+// beginPause records the mappings that a pause will disable. After this write, a resume that read the item earlier
+// cannot remove mappings. beginPause first removes the mappings in since, which another caller disabled.
 func (h *Admin) beginPause(ctx context.Context, uuids, since []string) error {
 	if len(since) > 0 {
 		if err := h.update(ctx, "DELETE paused :uuids SET lastPause = :pause", "", since, nil); err != nil {

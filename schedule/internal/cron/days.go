@@ -22,7 +22,7 @@ type days struct {
 	nth       bitset // 5#3: (3-1)*7 + 5
 }
 
-// month describes a month: its number of days and the day of the week on which it begins.
+// month contains the number of days of a month and the day of the week on which it begins.
 type month struct {
 	length int
 	begins time.Weekday
@@ -35,8 +35,8 @@ func monthOf(year, number int) month {
 
 func (m month) weekday(date int) int { return (int(m.begins) + date - 1) % daysPerWeek }
 
-// in returns the dates of a month that are selected. If both fields are restricted, a date needs to match one of them,
-// as in crontab(5).
+// in returns the selected dates of a month. If both fields are restricted, a date needs to match one of them, as in
+// crontab(5).
 func (d *days) in(m month) (selected bitset) {
 	for date := 1; date <= m.length; date++ {
 		var matches bool

@@ -19,7 +19,8 @@ type Expression struct {
 type fieldTexts struct{ minute, hour, day, month, weekday, year string }
 
 // ParseCrontab parses five fields (minute, hour, day, month and day of the week; 0 and 7 are Sunday), or @hourly,
-// @daily, @weekly, @monthly, @yearly or @annually. If both day fields are restricted, a day needs to match one.
+// @daily, @weekly, @monthly, @yearly or @annually. If both day fields are restricted, a day must match at least one of
+// them.
 func ParseCrontab(text string) (*Expression, error) {
 	if full, ok := shorthands[text]; ok {
 		text = full
@@ -45,9 +46,9 @@ func ParseEventBridge(text string) (*Expression, error) {
 	return parse(texts, eventBridgeWeekday, texts.eventBridgeProblem())
 }
 
-// Problem returns why a new schedule must not use the expression: EventBridge Scheduler rejects it, or crontabs
-// disagree on its meaning. Earlier releases accepted such expressions, so a schedule that is stored may have one, and
-// keeps it.
+// Problem returns the reason why a new schedule must not use the expression, or nil. Either EventBridge Scheduler
+// rejects the expression, or crontabs disagree on its meaning. Earlier releases accepted such expressions, so stored
+// schedules can contain them.
 func (e *Expression) Problem() error { return e.problem }
 
 // EveryHour reports whether the hours begin with a wildcard.
@@ -86,8 +87,8 @@ func parse(texts fieldTexts, weekday field, problem error) (*Expression, error) 
 	return e, nil
 }
 
-// Next returns the first minute after a wall-clock time that matches, or the zero time if there is none until the end
-// of 2199. The wall-clock time is in UTC, and so is the result.
+// Next returns the first minute after a wall-clock time that matches, or the zero time if no minute matches until the
+// end of 2199. The wall-clock time is in UTC, and so is the result.
 func (e *Expression) Next(wall time.Time) time.Time {
 	wall = wall.Truncate(time.Minute).Add(time.Minute)
 	if wall.Year() < firstYear {
@@ -127,7 +128,7 @@ func (e *Expression) inYear(year int, notBefore time.Time) time.Time {
 	return time.Time{}
 }
 
-// inDay returns the first matching time of a day that is at least so many minutes after midnight.
+// inDay returns the first matching time of a day that is at least earliest minutes after midnight.
 func (e *Expression) inDay(earliest int) (hour, minute int, ok bool) {
 	hour, ok = e.hours.next(earliest / 60)
 	if !ok {

@@ -30,7 +30,7 @@ func items(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
 
-// parseItem adds the values of a list's item to a set: a wildcard, a value or a range, each with or without a step.
+// parseItem adds the values of a list item to a set. An item is a wildcard, a value or a range, with or without a step.
 func (f field) parseItem(set *bitset, item string) error {
 	base, stepText, hasStep := strings.Cut(item, "/")
 	step := 1
@@ -76,7 +76,7 @@ func (f field) parseBase(base string, hasStep bool) (first, last int, err error)
 	return 0, 0, f.reversed(base, first, last)
 }
 
-// reversed is the error for a range whose first value is greater than its last.
+// reversed returns the error for a range whose first value is greater than its last value.
 func (f field) reversed(text string, first, last int) error {
 	part := func(from, to int) string {
 		if from == to {
@@ -87,7 +87,7 @@ func (f field) reversed(text string, first, last int) error {
 	return fmt.Errorf("%s %q: range is reversed; write %s,%s", f.name, text, part(first, f.max), part(f.min, last))
 }
 
-// parseValue returns a number or the number of a name.
+// parseValue parses a number or a name.
 func (f field) parseValue(text string) (int, error) {
 	if v, ok := f.names[strings.ToLower(text)]; ok {
 		return v, nil
@@ -110,7 +110,7 @@ func (f field) parseStep(text string) (int, error) {
 	return step, nil
 }
 
-// limit is the greatest number that the field accepts: crontab has 0 and 7 for Sunday.
+// limit returns the greatest number that the field accepts. In a crontab, 0 and 7 are Sunday.
 func (f field) limit() int {
 	if f.weekdays {
 		return daysPerWeek
@@ -146,7 +146,7 @@ func (f field) outOfRange() string {
 	return "must be " + f.valid()
 }
 
-// number parses a decimal number of at most so many digits.
+// number parses a decimal number with at most the given number of digits.
 func number(text string, digits int) (int, bool) {
 	if text == "" || len(text) > digits || strings.Trim(text, "0123456789") != "" {
 		return 0, false

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// eventBridgeProblem returns why EventBridge Scheduler rejects fields that can be parsed.
+// eventBridgeProblem returns the reason why EventBridge Scheduler rejects fields that can be parsed, or nil.
 func (t fieldTexts) eventBridgeProblem() error {
 	if (t.day == anyValue) == (t.weekday == anyValue) {
 		return errors.New(
@@ -20,7 +20,7 @@ func (t fieldTexts) eventBridgeProblem() error {
 	return t.listProblem()
 }
 
-// crontabProblem returns why an expression means different things to different crontabs.
+// crontabProblem returns the reason why different crontabs interpret an expression differently, or nil.
 func (t fieldTexts) crontabProblem() error {
 	if t.isStepped(t.day) && !isWildcard(t.weekday) || t.isStepped(t.weekday) && !isWildcard(t.day) {
 		return fmt.Errorf(`day %q and day of week %q: if both are restricted, neither may have a step of *; `+
@@ -32,7 +32,7 @@ func (t fieldTexts) crontabProblem() error {
 
 func (fieldTexts) isStepped(text string) bool { return strings.Contains(text, wildcard+"/") }
 
-// listProblem finds wildcards and items that are out of place in every syntax.
+// listProblem returns an error for wildcards and empty items in lists, which are invalid in both syntaxes.
 func (t fieldTexts) listProblem() error {
 	for _, f := range []struct{ name, text string }{
 		{minuteField.name, t.minute},

@@ -15,7 +15,7 @@ var (
 	monthField  = field{name: "month", min: 1, max: 12, digits: 2, names: monthNames}
 	yearField   = field{name: "year", min: firstYear, max: lastYear, digits: 4, base: firstYear}
 
-	// crontabWeekday accepts 7 for Sunday, too.
+	// crontabWeekday also accepts 7 for Sunday.
 	crontabWeekday     = field{name: "day of week", min: 0, max: 6, digits: 2, names: weekdayNames(0), weekdays: true}
 	eventBridgeWeekday = field{
 		name: "day of week", min: 1, max: 7, digits: 2, names: weekdayNames(1), base: 1, weekdays: true,

@@ -1,5 +1,6 @@
-// Package app is the application of the end-to-end tests: the examples, the engine's scenarios, and orchestrations that
-// give a test time to do harm. Its functions/ are built and deployed as a user's own would be.
+// Package app is the application of the end-to-end tests. It has the examples, the scenarios of the engine, and
+// orchestrations that run long enough for a test to inject a fault. The commands in functions/ are built and deployed
+// like those of a user.
 package app
 
 import (
@@ -16,14 +17,14 @@ import (
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
-// Naps asks for activities in a row that each take a while.
+// Naps is the input of the orchestration "naps": the number of consecutive activities, and the duration of each.
 type Naps struct {
 	Count int
 	Each  time.Duration
 }
 
-// Registry holds the examples and the orchestrations of the tests. The hub is what activities hold; a process that runs
-// none needs none.
+// Registry returns a registry with the examples and the orchestrations of the tests. Activities use the client hub. The
+// client may be nil in a process that runs no activities.
 func Registry(hub *client.Client) *perdure.Registry {
 	r := examples.Registry()
 	perdure.AddActivity(r, "nap", nap)
@@ -44,7 +45,7 @@ func Registry(hub *client.Client) *perdure.Registry {
 	perdure.AddActivity(r, "holds", holds)
 	perdure.AddActivity(r, "lets-go", letsGo)
 	perdure.AddOrchestration(r, "holding", holding)
-	all := scenarios.All(0) // their durations come with their inputs
+	all := scenarios.All(0) // the inputs have the durations
 	scenarios.Register(r, all...)
 	scenarios.Hold(hub, all...)
 	return r
@@ -59,19 +60,20 @@ func nap(ctx context.Context, d time.Duration) (string, error) {
 	}
 }
 
-// Watches asks for activities that stand by until they are cancelled. Each makes a file in a folder once it does.
+// Watches is the input of the orchestration "all-stand-by": the number of activities that wait for their cancel, and a
+// folder. Each activity creates a file in the folder when it starts.
 type Watches struct {
 	Count  int
 	Folder string
 }
 
-// Watch is one of them.
+// Watch is the input of one such activity.
 type Watch struct {
 	Number int
 	Folder string
 }
 
-// Relieved is when an activity saw that it is cancelled, and why.
+// Relieved has the time at which an activity observed its cancel, and the reason.
 type Relieved struct {
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
@@ -92,7 +94,7 @@ func standsBy(ctx context.Context, w Watch) (Relieved, error) {
 	return Relieved{at, string(why.Reason)}, nil
 }
 
-// allStandBy is over when it is cancelled; it stays for a while, so that what its activities have to say is recorded.
+// allStandBy waits until it is cancelled. It then sleeps, so that its history records the results of its activities.
 func allStandBy(ctx *perdure.OrchestrationContext, w Watches) (struct{}, error) {
 	var all []perdure.Awaitable
 	for n := range w.Count {
@@ -106,13 +108,13 @@ func allStandBy(ctx *perdure.OrchestrationContext, w Watches) (struct{}, error) 
 	return struct{}{}, err
 }
 
-// leavesWork completes at the event "go", and leaves an activity at work.
+// leavesWork completes at the event "go" while an activity runs.
 func leavesWork(ctx *perdure.OrchestrationContext, folder string) (string, error) {
 	perdure.CallActivity(ctx, standsBy, Watch{Folder: folder})
 	return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 }
 
-// never is an activity that runs until it is cancelled, or one that fails, and waits for long to be tried again.
+// never runs until it is cancelled, or fails if fails is positive.
 func never(ctx context.Context, fails int) (string, error) {
 	if fails > 0 {
 		return "", errors.New("not yet")
@@ -121,7 +123,8 @@ func never(ctx context.Context, fails int) (string, error) {
 	return "", context.Cause(ctx)
 }
 
-// oneOfTwo tells why its activity was cancelled.
+// oneOfTwo returns the reason and the message of the cancel of its activity. A failed activity waits an hour for its
+// retry.
 func oneOfTwo(ctx *perdure.OrchestrationContext, fails int) (string, error) {
 	retried := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour, MaxInterval: time.Hour})
 	_, err := perdure.CallActivity(ctx, never, fails, retried).Await(ctx)
@@ -135,7 +138,7 @@ func hello(_ *perdure.OrchestrationContext, name string) (string, error) {
 	return "hello, " + name, nil
 }
 
-// naps counts the activities that have answered.
+// naps returns the number of completed activities.
 func naps(ctx *perdure.OrchestrationContext, n Naps) (int, error) {
 	for i := range n.Count {
 		if _, err := perdure.CallActivity(ctx, nap, n.Each).Await(ctx); err != nil {
@@ -154,7 +157,7 @@ func fails(ctx *perdure.OrchestrationContext, _ struct{}) (struct{}, error) {
 	return struct{}{}, err
 }
 
-// echo answers with the data of the event it waits for, after an activity that fails twice.
+// echo waits for an event, and passes its data to an activity that fails twice. It returns the result.
 func echo(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 	ctx.SetCustomStatus("waiting")
 	data, err := perdure.WaitForExternalEvent[string](ctx, "word").Await(ctx)
@@ -165,7 +168,7 @@ func echo(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 	return perdure.CallActivity(ctx, third, data, perdure.WithRetry(policy)).Await(ctx)
 }
 
-// third succeeds when it is tried for the third time.
+// third succeeds in its third attempt.
 func third(ctx context.Context, word string) (string, error) {
 	if n := perdure.ActivityInfoFrom(ctx).Attempt; n < 3 {
 		return "", fmt.Errorf("attempt %d of 3", n)
@@ -173,7 +176,7 @@ func third(ctx context.Context, word string) (string, error) {
 	return word + " at last", nil
 }
 
-// Deadly is code that ends its process; it leaves a file in the folder for each time it ran.
+// Deadly is the input of code that ends its process. Each run of the code creates a file in the folder.
 type Deadly struct{ Folder string }
 
 func (d Deadly) die() error {
@@ -190,7 +193,7 @@ func (d Deadly) die() error {
 
 func deadly(_ context.Context, d Deadly) (struct{}, error) { return struct{}{}, d.die() }
 
-// poisoned tells how an activity failed that ends its process.
+// poisoned calls an activity that ends its process, and returns the type of its error.
 func poisoned(ctx *perdure.OrchestrationContext, d Deadly) (string, error) {
 	_, err := perdure.CallActivity(ctx, deadly, d).Await(ctx)
 	if failed, ok := errors.AsType[*perdure.ActivityError](err); ok {
@@ -199,7 +202,7 @@ func poisoned(ctx *perdure.OrchestrationContext, d Deadly) (string, error) {
 	return "", err
 }
 
-// fatal ends its process once it is told to.
+// fatal ends its process at the event "go".
 func fatal(ctx *perdure.OrchestrationContext, d Deadly) (struct{}, error) {
 	if _, err := perdure.WaitForExternalEvent[bool](ctx, "go").Await(ctx); err != nil {
 		return struct{}{}, err

@@ -12,22 +12,22 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// What holding writes into its folder.
+// Files that the orchestration "holding" creates in its folder. Each contains a process ID.
 const (
-	Began = "began" // the process that holds, once it does
-	Saw   = "saw"   // the same, once it has seen that it is cancelled
-	Freed = "freed" // once it is undone
+	Began = "began" // the activity has locked the folder
+	Saw   = "saw"   // the activity has observed its cancel
+	Freed = "freed" // the undo has completed
 )
 
-// held is the file that is locked while something holds: the lock ends with the process, however that ends.
+// held is the name of the locked file. The lock ends with its process, even if the process is killed.
 const held = "held"
 
-// holding has an activity hold a folder until it is cancelled, and undoes that. Its custom status is how the activity
-// ended.
+// holding calls an activity that locks a folder until it is cancelled, and undoes it. The custom status is the outcome
+// of the cancel.
 func holding(ctx *perdure.OrchestrationContext, folder string) (_ string, err error) {
 	h := perdure.CallActivity(ctx, holds, folder, perdure.WaitForCancellation())
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
-		undone := perdure.CallActivity(ctx, letsGo, folder) // before anything waits here for the end of what it undoes
+		undone := perdure.CallActivity(ctx, letsGo, folder) // called before this code waits for the end of the activity
 		_, why := h.Await(ctx)
 		if c, ok := errors.AsType[*perdure.CancelledError](why); ok {
 			ctx.SetCustomStatus(c.CancelOutcome)
@@ -38,14 +38,14 @@ func holding(ctx *perdure.OrchestrationContext, folder string) (_ string, err er
 	return h.Await(ctx)
 }
 
-// holds keeps a folder locked until it is cancelled, and then for the whole of its grace, and longer. One that cannot
-// go on in its process lets go: it is begun again.
+// holds locks a folder. If a client cancels it, it never returns and exceeds its grace period. If its context ends for
+// another reason, it returns and releases the lock, so that another attempt can start.
 func holds(ctx context.Context, folder string) (string, error) {
 	f, err := lock(folder)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = f.Close() }() // it was written to by nobody
+	defer func() { _ = f.Close() }() // nothing was written
 	if err := note(folder, Began); err != nil {
 		return "", err
 	}
@@ -57,22 +57,22 @@ func holds(ctx context.Context, folder string) (string, error) {
 	if err := note(folder, Saw); err != nil {
 		return "", err
 	}
-	select {} // until it is killed, or given up
+	select {} // until the process is killed, or the grace period ends
 }
 
-// letsGo undoes what held the folder. Should that still be at it, it fails.
+// letsGo undoes holds. It fails if holds still has the lock.
 func letsGo(_ context.Context, folder string) (string, error) {
 	f, err := lock(folder)
 	if err != nil {
 		return "", perdure.NonRetryable(err)
 	}
-	defer func() { _ = f.Close() }() // it was written to by nobody
+	defer func() { _ = f.Close() }() // nothing was written
 	return "", note(folder, Freed)
 }
 
 func lock(folder string) (*os.File, error) {
 	name := filepath.Join(folder, held)
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a test's own folder
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the folder of a test
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func lock(folder string) (*os.File, error) {
 	return f, nil
 }
 
-// note writes the number of this process into a file, whole or not at all.
+// note atomically writes the ID of this process into a file.
 func note(folder, name string) error {
 	unfinished := filepath.Join(folder, name+".unfinished")
 	if err := os.WriteFile(unfinished, []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {

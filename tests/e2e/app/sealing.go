@@ -9,10 +9,10 @@ import (
 	"github.com/perdure/perdure/codec"
 )
 
-// SealedPrefix begins the ids of the instances whose payloads the functions encrypt.
+// SealedPrefix is the prefix of the IDs of instances whose payloads the functions encrypt.
 const SealedPrefix = "sealed-"
 
-// Codec encrypts the payloads of those instances, and leaves all others as they are.
+// Codec returns a codec that encrypts only the payloads of instances with SealedPrefix.
 func Codec() perdure.Codec { return choosy{codec.Envelope("e2e", paperKeys{})} }
 
 type choosy struct{ perdure.Codec }
@@ -25,7 +25,7 @@ func (c choosy) Encode(ctx context.Context, p perdure.PayloadInfo, doc []byte) (
 	return c.Codec.Encode(ctx, p, doc)
 }
 
-// paperKeys wraps data keys by naming them: a key is the digest of its name.
+// paperKeys derives a data key from its wrapped form: the key is the SHA-256 digest of the wrapped key.
 type paperKeys struct{}
 
 // GenerateDataKey implements codec.KeyProvider.

@@ -1,5 +1,4 @@
-// Package app is the application that the tests of faults deploy. A variable of a function's environment makes it
-// faulty.
+// Package app is the application of the fault tests. An environment variable makes a function faulty.
 package app
 
 import (
@@ -11,7 +10,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Fault names the variable. A function has it as its operator sets it, at run time.
+// Fault is the name of the environment variable. A test sets it for a deployed function, as an operator would.
 const Fault = "PERDURE_TEST_FAULT"
 
 // The values of Fault.
@@ -20,7 +19,8 @@ const (
 	NoRegistrations = "no-registrations"
 )
 
-// Registry is the application's, or what the fault leaves of it.
+// Registry returns the registry of the application. With the fault NoRegistrations it is empty, and with ExitAtInit the
+// process exits.
 func Registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	switch os.Getenv(Fault) {
@@ -40,7 +40,7 @@ func Registry() *perdure.Registry {
 
 func greet(_ context.Context, name string) (string, error) { return "hello, " + name, nil }
 
-// die ends the process that runs it, each time.
+// die ends its process in each attempt.
 func die(context.Context, string) (string, error) {
 	os.Exit(1)
 	return "", nil

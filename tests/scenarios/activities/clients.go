@@ -65,7 +65,7 @@ func errand(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 const startedByTag = "sent-by"
 
 // startErrand starts an errand with a delay and raises two events. It repeats each call, like an activity whose process
-// died: the key makes them one errand, and the IDs make them two events.
+// crashed. Because of the key and the IDs, it starts only one errand and raises only two events.
 func (d *errands) startErrand(ctx context.Context, delay time.Duration) (id string, err error) {
 	info := perdure.ActivityInfoFrom(ctx)
 	key := fmt.Sprintf("%s/%d", info.ExecutionID, info.ActivityID)

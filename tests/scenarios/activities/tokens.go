@@ -187,7 +187,7 @@ func heartbeatByToken(ctx context.Context, w kit.World, id string, tokens TokenF
 			return errors.Join(wantCancelReason(cancel, "requested"), holderOf(w).CompleteActivity(ctx, token,
 				"stopped"))
 		}
-		w.Pass(min(w.Tick/4, time.Second)) // the grace period is ten seconds, whatever the tick
+		w.Pass(min(w.Tick/4, time.Second)) // the grace period is ten seconds for any tick
 	}
 	return errors.New("no heartbeat reports the cancellation")
 }

@@ -137,7 +137,7 @@ func ignoreCancel(ctx *perdure.OrchestrationContext, _ struct{}) (string, error)
 	return "went on all the same", nil
 }
 
-// callDescendants is a chain of instances, of which the last one waits.
+// callDescendants calls a child that calls the next child, down to a depth of 0. The last child waits.
 func callDescendants(ctx *perdure.OrchestrationContext, depth int) (string, error) {
 	if depth == 0 {
 		return kit.WaitForGo(ctx, struct{}{})

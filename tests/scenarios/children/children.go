@@ -38,7 +38,7 @@ func callChild(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return perdure.CallSubOrchestrationByName[int](ctx, "Counts", n).Await(ctx)
 }
 
-// nested is a child of a child of a child.
+// nested calls itself as a child, down to a depth of 0.
 func nested(ctx *perdure.OrchestrationContext, depth int) ([]int, error) {
 	if depth == 0 {
 		return []int{0}, nil

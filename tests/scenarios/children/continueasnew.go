@@ -93,8 +93,8 @@ func collectUnique(ctx *perdure.OrchestrationContext, seen []string) (string, er
 	return perdure.ContinueAsNew[string](ctx, seen)
 }
 
-// leaveActivity leaves an activity whose result arrives while the next execution waits for an activity with the same
-// event ID.
+// leaveActivity continues as new while an activity runs. The result arrives while the next execution waits for an
+// activity with the same event ID.
 //
 //perdure:ignore unawaited the scenario tests it
 func leaveActivity(ctx *perdure.OrchestrationContext, s kit.SayInput) (string, error) {
@@ -111,7 +111,8 @@ func leaveActivity(ctx *perdure.OrchestrationContext, s kit.SayInput) (string, e
 	return perdure.ContinueAsNew[string](ctx, kit.SayInput{Text: kit.Second, After: tick})
 }
 
-// leaveChild leaves a child, and its next execution waits for an activity with the event ID of that child.
+// leaveChild continues as new while a child runs. The next execution waits for an activity with the event ID of that
+// child.
 //
 //perdure:ignore unawaited the scenario tests it
 func leaveChild(ctx *perdure.OrchestrationContext, s kit.SayInput) (string, error) {

@@ -27,8 +27,8 @@ func combinatorScenarios(tick time.Duration) []kit.Scenario {
 	}
 }
 
-// timerOrder returns the order in which three timers fire. The last one is the shortest, and the others continue after
-// each WhenAny.
+// timerOrder returns the order in which three timers fire. The last timer is the shortest. The other timers still run
+// after each WhenAny.
 func timerOrder(ctx *perdure.OrchestrationContext, tick time.Duration) (order []int, err error) {
 	open := map[int]*perdure.Future[time.Time]{}
 	for i := range 3 {
@@ -52,7 +52,7 @@ func timerOrder(ctx *perdure.OrchestrationContext, tick time.Duration) (order []
 	return order, nil
 }
 
-// joinErrors waits for all activities, of which some fail.
+// joinErrors waits for all activities. Some of them fail.
 func joinErrors(ctx *perdure.OrchestrationContext, items []string) (string, error) {
 	var fs []*perdure.Future[string]
 	for _, item := range items {
@@ -69,8 +69,7 @@ func joinErrors(ctx *perdure.OrchestrationContext, items []string) (string, erro
 
 // selectFirst lets activities and an event race.
 func selectFirst(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
-	// The slow activity needs retries. One that only takes long could be reported together with the quick one, because
-	// both may be in one batch.
+	// The slow activity needs retries. Without them, one batch could report the outcomes of both activities.
 	policy := perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: 20 * tick, BackoffCoefficient: 1}
 	slow := perdure.CallActivity(ctx, kit.Flaky, 9, perdure.WithRetry(policy))
 	quick := perdure.CallActivity(ctx, kit.Inc, 0)

@@ -38,7 +38,7 @@ func resumeOrder(ctx *perdure.OrchestrationContext, gate string) ([]int, error) 
 	return order, err
 }
 
-// finishOrder runs three coroutines, of which the last is the fastest.
+// finishOrder runs three coroutines. The last one is the fastest.
 func finishOrder(ctx *perdure.OrchestrationContext, tick time.Duration) ([]int, error) {
 	order := []int{}
 	var all []perdure.Awaitable

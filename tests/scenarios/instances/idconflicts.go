@@ -68,7 +68,7 @@ func replaceInstance(ctx context.Context, w kit.World, id string) error {
 	return w.UntilEnded(ctx, id+"/again")
 }
 
-// otherReplaced checks that the replacement has the ID, and nothing of the previous instance.
+// otherReplaced checks that the replacement has the ID, and no data of the previous instance.
 func otherReplaced(suffix string) kit.Check {
 	return func(ctx context.Context, c *client.Client, s client.Status) error {
 		if s.Status != client.StatusCompleted {
@@ -140,7 +140,7 @@ func startOrUpdate(ctx context.Context, w kit.World, to string, n int, starts bo
 	return nil
 }
 
-// callTwoChildren has two children, down to a number of levels, and counts those of the lowest level.
+// callTwoChildren calls two children on each of a number of levels, and counts the instances of the lowest level.
 func callTwoChildren(ctx *perdure.OrchestrationContext, levels int) (lowest int, err error) {
 	if levels == 0 {
 		return 1, nil

@@ -28,7 +28,8 @@ func sizeScenarios() []kit.Scenario {
 	}
 }
 
-// The sizes: small inputs are not referred to, kibi ones are, and hecto ones fill a message.
+// Sizes of inputs in bytes. The history contains small inputs, and has references to inputs of size kibi. An input of
+// size hecto fills a message.
 const small, kibi, hecto = 100, 2 << 10, 110 << 10
 
 // sizedText returns a text of n bytes that begins and ends with a mark.
@@ -145,8 +146,8 @@ func addTextEntity(r *perdure.Registry, name string) {
 	perdure.AddOrchestration(r, name, callSwap)
 }
 
-// callSwap calls the entity three times concurrently, and again after a client did. The first call creates the entity.
-// callSwap returns the previous texts.
+// callSwap calls the entity three times concurrently, and again after the calls of a client. The first call creates the
+// entity. callSwap returns the previous texts.
 func callSwap(ctx *perdure.OrchestrationContext, _ struct{}) ([]string, error) {
 	swap := func(mark string, size int) *perdure.Future[string] {
 		return perdure.CallEntity[string](ctx, textEntity, ctx.InstanceID(), "swap", sizedText(mark, size))

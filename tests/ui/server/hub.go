@@ -34,7 +34,7 @@ const (
 	v100, v110, v120       = "1.0.0", "1.1.0", "1.2.0"
 )
 
-// Ask answers the query progress for every instance and rejects other queries.
+// QueryInstance returns a result for the query "progress" of every instance, and rejects other queries.
 func (h *hub) QueryInstance(_ context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	if q.Name == "progress" {
 		return json.RawMessage(fmt.Sprintf(`{"of":%q,"input":%s,"share":0.50}`, q.InstanceID, q.Input)), nil

@@ -1,4 +1,4 @@
-// Package orders is wrong in ways that the linter does not find, and that its rules say of themselves.
+// Package orders has mistakes that the linter does not find, as documented in the rules.
 package orders
 
 import (
@@ -16,7 +16,7 @@ import (
 
 func send(context.Context, string) (string, error) { return "", nil }
 
-// maporder: floats, ties, the last that meets a condition, iterators of one's own and reflect's.
+// maporder: floats, ties, the last element that meets a condition, own iterators and iterators of reflect.
 func order(ctx *perdure.OrchestrationContext, in map[string]float64) (float64, error) {
 	sum, most, best, big := 0.0, 0.0, "", ""
 	for name, n := range in {
@@ -37,7 +37,7 @@ func order(ctx *perdure.OrchestrationContext, in map[string]float64) (float64, e
 	return sum, nil
 }
 
-// maporder: ties of a sort that compares values, and leaves names that have the same one in the order of the map.
+// maporder: ties of a sort by value, which leaves names with equal values in the order of the map.
 func dearest(ctx *perdure.OrchestrationContext, prices map[string]int) (string, error) {
 	var names []string
 	for name := range prices {
@@ -47,14 +47,14 @@ func dearest(ctx *perdure.OrchestrationContext, prices map[string]int) (string, 
 	return perdure.CallActivity(ctx, send, names[0]).Await(ctx)
 }
 
-// continueasnew: the next execution is to take a number, and is given a text.
+// continueasnew: the next execution expects a number, but its input is a string.
 func counts(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	return perdure.ContinueAsNew[string](ctx, strconv.Itoa(n+1))
 }
 
 func names(m map[string]float64) iter.Seq[string] { return maps.Keys(m) }
 
-// endless: a condition that holds for ever, and a way out for errors of one kind alone.
+// endless: a condition that is always true, and an exit for errors of one kind only.
 func rounds(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	for n := 0; n >= 0; n++ {
 		if err := perdure.Sleep(ctx, time.Hour); err != nil {
@@ -68,7 +68,7 @@ func rounds(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	}
 }
 
-// unawaited: read otherwise, and kept in a field.
+// unawaited: a future with another read, and a future in a field.
 type kept struct{ sent *perdure.Future[string] }
 
 func keeps(ctx *perdure.OrchestrationContext, in string) (bool, error) {
@@ -78,7 +78,7 @@ func keeps(ctx *perdure.OrchestrationContext, in string) (bool, error) {
 	return late.IsDone(), nil
 }
 
-// compensation: two functions away from the defer.
+// compensation: a wait two functions away from the defer.
 func undone(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	defer undo(ctx)
 	return in, nil
@@ -88,7 +88,7 @@ func undo(ctx *perdure.OrchestrationContext) { pause(ctx) }
 
 func pause(ctx *perdure.OrchestrationContext) { _ = perdure.Sleep(ctx, time.Second) }
 
-// compensation: a field that is given a context of WithoutCancel elsewhere.
+// compensation: a field that other code sets to a context of WithoutCancel.
 type cleaner struct{ ctx *perdure.OrchestrationContext }
 
 func (c *cleaner) clean() { _ = perdure.Sleep(c.ctx, time.Second) }
@@ -101,7 +101,7 @@ func cleaned(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	return in, nil
 }
 
-// payload: behind any.
+// payload: values behind any.
 type hidden struct{ id string }
 
 func sends(ctx *perdure.OrchestrationContext, in string) (string, error) {

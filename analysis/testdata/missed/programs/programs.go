@@ -1,4 +1,4 @@
-// Command programs calls what it does not register, in ways that the linter does not find.
+// Command programs calls functions that it does not register. The linter does not find these calls.
 package main
 
 import (
@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/lambdahandler"
 )
 
-// Its worker may be one of another program.
+// Another program may run the worker of this queue.
 var draw = perdure.DefineActivity[string, string]("draw", perdure.OnQueue("gpu"))
 
 type activities struct {
@@ -18,7 +18,7 @@ func order(ctx *perdure.OrchestrationContext, id string) (string, error) {
 	if _, err := all.label.Call(ctx, id).Await(ctx); err != nil {
 		return "", err
 	}
-	// It is an update of another orchestration.
+	// The update belongs to another orchestration.
 	if _, err := perdure.CallUpdate[string](ctx, id, "pack", id, perdure.WithStart("order", id)).Await(ctx); err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-// Package replays decides otherwise at a replay, in ways that the linter does not find, and that its rules say of themselves.
+// Package replays makes other decisions at a replay. The linter does not find these mistakes, as its rules document.
 package replays
 
 import (
@@ -32,7 +32,7 @@ func register(r *perdure.Registry) {
 	})
 }
 
-// clock, io, random, environment, globals, log: in a field, by an address, of a flag, through a pointer, in a variable of one's own.
+// clock, io, random, environment, globals, log: a field, an address, a flag, a pointer, an own variable.
 func reads(ctx *perdure.OrchestrationContext, s *shop) (string, error) {
 	s.write(s.now().String())
 	mine := counter
@@ -43,7 +43,7 @@ func reads(ctx *perdure.OrchestrationContext, s *shop) (string, error) {
 
 func logger(l *slog.Logger) { l.Info("again") }
 
-// replaying, change, continueasnew, query, scope: by a variable, and further away.
+// replaying, change, continueasnew, query, scope: through a variable, or in another function.
 func decides(ctx *perdure.OrchestrationContext, change string) (string, error) {
 	again := ctx.IsReplaying()
 	if !again {

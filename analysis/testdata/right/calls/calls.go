@@ -1,4 +1,4 @@
-// Package calls uses perdure's functions in ways that look wrong, and are not.
+// Package calls uses functions of perdure correctly, in ways that look wrong.
 package calls
 
 import (
@@ -34,7 +34,7 @@ func register(r *perdure.Registry) {
 
 func generic[T any](ctx *perdure.OrchestrationContext, in T) (T, error) { return in, nil }
 
-// tried calls the activity that it is given, which its caller names.
+// tried calls the activity in its parameter. The caller passes a registered function.
 func tried[In, Out any](ctx *perdure.OrchestrationContext, fn func(context.Context, In) (Out, error), in In) (Out, error) {
 	return perdure.CallActivity(ctx, fn, in).Await(ctx)
 }

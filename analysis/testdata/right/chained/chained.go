@@ -1,4 +1,4 @@
-// Package chained has methods that call each other, each the next one twice: each of them is looked at once.
+// Package chained has methods that call the next method twice. The linter visits each method once.
 package chained
 
 import "github.com/perdure/perdure"

@@ -1,4 +1,4 @@
-// Package compensation undoes what it has done through contexts that are not cancelled, however they come to where they are used.
+// Package compensation undoes completed work through contexts that are not cancelled, from several sources.
 package compensation
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/perdure/perdure/analysis/testdata/holding"
 )
 
-// cleaner is given a context that nothing cancels by those who call what makes it.
+// cleaner gets a context that is never cancelled from the callers of its constructor.
 type cleaner struct{ ctx *perdure.OrchestrationContext }
 
 func newCleaner(ctx *perdure.OrchestrationContext) *cleaner { return &cleaner{ctx: ctx} }
 
 func (c *cleaner) clean() { _ = perdure.Sleep(c.ctx, time.Second) }
 
-// keeper is made by two functions, one after the other.
+// keeper is created by two functions in sequence.
 type keeper struct {
 	name string
 	ctx  *perdure.OrchestrationContext
@@ -28,7 +28,7 @@ func namedKeeper(ctx *perdure.OrchestrationContext, name string) *keeper { retur
 
 func (k *keeper) clean() { _ = perdure.Sleep(k.ctx, time.Second) }
 
-// borrower has the context of another.
+// borrower has the context of another struct.
 type borrower struct{ ctx *perdure.OrchestrationContext }
 
 func (b *borrower) clean() {
@@ -36,7 +36,7 @@ func (b *borrower) clean() {
 	_ = perdure.Sleep(safe, time.Second)
 }
 
-// made has what a function returns.
+// made has a context that a function returns.
 type made struct{ ctx *perdure.OrchestrationContext }
 
 func (m *made) clean() { _ = perdure.Sleep(m.ctx, time.Second) }
@@ -48,7 +48,7 @@ func safely(ctx *perdure.OrchestrationContext) *perdure.OrchestrationContext {
 	return perdure.WithoutCancel(ctx)
 }
 
-// listed stand in a list.
+// listed is an element of a list.
 type listed struct{ ctx *perdure.OrchestrationContext }
 
 func (l *listed) clean() { _ = perdure.Sleep(l.ctx, time.Second) }
@@ -75,7 +75,7 @@ func structs(ctx *perdure.OrchestrationContext, _ string) (string, error) {
 	return "", err
 }
 
-// bounded undoes for a minute at most.
+// bounded limits the undo to a minute.
 func bounded(ctx *perdure.OrchestrationContext, _ string) (_ string, err error) {
 	defer func() {
 		limited, stop := perdure.WithTimeout(perdure.WithoutCancel(ctx), time.Minute)
@@ -101,7 +101,7 @@ func bounded(ctx *perdure.OrchestrationContext, _ string) (_ string, err error) 
 
 func pause(ctx *perdure.OrchestrationContext) { _ = perdure.Sleep(ctx, time.Second) }
 
-// ends is called with a context that nothing cancels, and defers a wait of its own.
+// ends gets a context that is never cancelled, and defers a wait.
 func ends(ctx *perdure.OrchestrationContext) error {
 	defer func() { _ = perdure.Sleep(ctx, time.Second) }()
 	defer pause(ctx)
@@ -112,7 +112,7 @@ func ending(ctx *perdure.OrchestrationContext, _ string) (string, error) {
 	return "", ends(perdure.WithoutCancel(ctx))
 }
 
-// What Compensate is given has a context that is not cancelled.
+// The function of Compensate has a context that is not cancelled.
 func undoing(ctx *perdure.OrchestrationContext, _ string) (_ string, err error) {
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
 		defer pause(ctx)
@@ -142,7 +142,7 @@ func (*compensator) undo(ctx *perdure.OrchestrationContext) error {
 	return nil
 }
 
-// What another package makes of a context is not known.
+// The linter does not know contexts that another package creates.
 func elsewhere(ctx *perdure.OrchestrationContext, _ string) (string, error) {
 	defer func() { _ = perdure.Sleep(holding.Safe(ctx), time.Second) }()
 	return "", nil

@@ -1,4 +1,4 @@
-// Package effects does what looks wrong in orchestrations, and is not.
+// Package effects has correct code that looks wrong in orchestrations.
 package effects
 
 import (
@@ -23,7 +23,7 @@ type order struct {
 	Due time.Time
 }
 
-// What is compiled or made once is the same for all.
+// Values that are compiled or created once are equal for all instances.
 var (
 	pattern  = regexp.MustCompile(`^\d+$`)
 	names    = map[string]string{"a": "b"}
@@ -85,7 +85,7 @@ func right(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	return f.Await(ctx)
 }
 
-// charge is an activity, and does what it likes.
+// charge is an activity, so it may have any effects.
 func charge(ctx context.Context, o order) (string, error) {
 	answers := make(chan string)
 	go func() { answers <- time.Now().String() + logs }()
@@ -97,7 +97,7 @@ func charge(ctx context.Context, o order) (string, error) {
 	}
 }
 
-// serve is reached by no orchestration.
+// serve is not called by an orchestration.
 func serve() {
 	limit := time.Now()
 	fmt.Println(limit)
@@ -111,7 +111,7 @@ func main2(r *perdure.Registry) {
 	serve()
 }
 
-// clockwork is implemented by the context as well.
+// clockwork is an interface that the context also implements.
 type clockwork interface{ Now() time.Time }
 
 type wall struct{}
@@ -122,9 +122,9 @@ func withClock(ctx *perdure.OrchestrationContext, o order) (bool, error) { retur
 
 func late(c clockwork, o order) bool { return o.Due.Before(c.Now()) }
 
-// shown writes the same line again at each replay, which its author wants.
+// shown intentionally writes the same line at each replay.
 //
-//perdure:ignore io,clock it is only looked at on a laptop
+//perdure:ignore io,clock the output is for debugging only
 func shown(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	fmt.Println(o, time.Now())
 	return "", nil
@@ -132,7 +132,7 @@ func shown(ctx *perdure.OrchestrationContext, o order) (string, error) {
 
 func ignored(ctx *perdure.OrchestrationContext, o order) (time.Time, error) {
 	println(stamp())
-	//perdure:ignore clock the time is logged, and decides nothing
+	//perdure:ignore clock the time is only logged
 	at := time.Now()
 	return at, nil
 }

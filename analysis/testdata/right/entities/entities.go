@@ -1,4 +1,4 @@
-// Command entities has entities, and calls their operations, and updates of others.
+// Command entities has entities, and calls their operations and updates of other entities.
 package main
 
 import (
@@ -43,7 +43,7 @@ func orders(ctx *perdure.OrchestrationContext, article string) (string, error) {
 	if _, err := perdure.CallEntity[any](ctx, "stock", article, "refill", 2, perdure.WithUpdateID(article)).Await(ctx); err != nil {
 		return "", err
 	}
-	//perdure:ignore unregistered another program has it
+	//perdure:ignore unregistered another program registers the entity
 	if _, err := perdure.CallEntity[string](ctx, "ledger", article, "book", 2).Await(ctx); err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-// Package holders has its context in structs, whose methods do what they may.
+// Package holders has its context in structs. Their methods are correct.
 package holders
 
 import (
@@ -29,14 +29,14 @@ func (f *flow) noteAgain(name string, times int) {
 	}
 }
 
-// undo waits through a context that nothing cancels.
+// undo waits with a context that is never cancelled.
 func (f *flow) undo() {
 	safe := perdure.WithoutCancel(f.ctx)
 	_ = perdure.Sleep(safe, time.Second)
 	_ = perdure.Sleep(perdure.WithoutCancel(f.ctx), time.Second)
 }
 
-// cleaner holds a context that nothing cancels.
+// cleaner contains a context that is never cancelled.
 type cleaner struct{ ctx *perdure.OrchestrationContext }
 
 func (c *cleaner) clean() { _ = perdure.Sleep(c.ctx, time.Second) }

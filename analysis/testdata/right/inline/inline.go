@@ -1,4 +1,4 @@
-// Package inline has an activity that runs in the turn: its body is an activity's, and may do what an orchestration must not.
+// Package inline has an inline activity. Its function is an activity, which may have side effects.
 package inline
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// price asks a service, by the clock and the settings of the process.
+// price calls a service, and uses the clock and the environment of the process.
 func price(ctx context.Context, sku string) (int64, error) {
 	ctx, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
@@ -34,7 +34,7 @@ func offer(ctx *perdure.OrchestrationContext, sku string) (int64, error) {
 	return perdure.CallActivity(ctx, price, sku, perdure.Inline()).Await(ctx)
 }
 
-// Register adds both.
+// Register adds the orchestration and the activity.
 func Register(r *perdure.Registry) {
 	perdure.AddActivity(r, "price", price, perdure.Inline())
 	perdure.AddOrchestration(r, "offer", offer)

@@ -1,4 +1,4 @@
-// Package keptfutures keeps futures, and reads them.
+// Package keptfutures stores futures and reads them.
 package keptfutures
 
 import (
@@ -10,7 +10,7 @@ import (
 
 func send(context.Context, string) (string, error) { return "", nil }
 
-// started has a result with a name.
+// started has a named result.
 func started(ctx *perdure.OrchestrationContext) (f *perdure.Future[string]) {
 	f = perdure.CallActivity(ctx, send, "a")
 	return
@@ -36,7 +36,7 @@ func order(ctx *perdure.OrchestrationContext, in []string) (string, error) {
 	if err := perdure.WhenAll(ctx, perdure.Awaitables(slots)...); err != nil {
 		return "", err
 	}
-	// What is sent goes out by itself.
+	// The engine sends messages even if their futures are dropped.
 	told := perdure.RaiseEvent(ctx, "other", "done", "a")
 	_ = told
 	_ = perdure.CallUpdate[string](ctx, "other", "add", "a")

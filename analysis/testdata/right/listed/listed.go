@@ -1,4 +1,4 @@
-// Package listed calls what looks like it, and does nothing else.
+// Package listed calls functions without effects, whose names are similar to functions with effects.
 package listed
 
 import (

@@ -1,4 +1,4 @@
-// Package loops goes round until something other than an error leads out.
+// Package loops has loops that end without an error.
 package loops
 
 import (

@@ -1,4 +1,4 @@
-// Package mapkept keeps of maps what their order does not decide.
+// Package mapkept stores results of ranges over maps that do not depend on the order.
 package mapkept
 
 import (
@@ -48,7 +48,7 @@ func sorts(ctx *perdure.OrchestrationContext, in map[string]int) (string, error)
 }
 
 func places(ctx *perdure.OrchestrationContext, in map[string]item) (int, error) {
-	// Each has its place.
+	// Each element has its own index.
 	in2, at := make([]string, len(in)), 0
 	counts := [3]int{}
 	for name, it := range in {

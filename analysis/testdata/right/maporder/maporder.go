@@ -1,4 +1,4 @@
-// Package maporder ranges over maps where the order decides nothing.
+// Package maporder ranges over maps in code that does not depend on the order.
 package maporder
 
 import (

@@ -1,4 +1,4 @@
-// Command names calls what there is.
+// Command names calls registered functions.
 package main
 
 import (
@@ -24,7 +24,7 @@ func deliver(ctx *perdure.OrchestrationContext, parcels []string) (any, error) {
 	if _, err := perdure.CallActivity(ctx, (*carrier)(nil).Ship, ctx.Now()).Await(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := perdure.CallActivityByName[map[string]int](ctx, "ship", "now").Await(ctx); err != nil { // they marshal themselves
+	if _, err := perdure.CallActivityByName[map[string]int](ctx, "ship", "now").Await(ctx); err != nil { // own marshaling
 		return nil, err
 	}
 	if _, err := perdure.CallActivityByName[int](ctx, "count", parcels).Await(ctx); err != nil {
@@ -36,11 +36,11 @@ func deliver(ctx *perdure.OrchestrationContext, parcels []string) (any, error) {
 	if _, err := perdure.CallActivityByName[string](ctx, "label", parcels[0]).Await(ctx); err != nil {
 		return nil, err
 	}
-	//perdure:ignore unregistered a worker in Python has it
+	//perdure:ignore unregistered a worker in Python registers the activity
 	if _, err := perdure.CallActivityByName[string](ctx, "classify", parcels).Await(ctx); err != nil {
 		return nil, err
 	}
-	// The input of one of two versions.
+	// The input is the input of one of two versions.
 	if _, err := perdure.StartOrchestration(ctx, "settle", 7); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-// Command namesentities calls entities and operations that there are, or may be.
+// Command namesentities calls entities and operations that are registered, or may be registered.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package namesgiven starts the orchestrator with a registry that the programs which import it make.
+// Package namesgiven starts the orchestrator with a registry that importing programs create.
 package namesgiven
 
 import (
@@ -6,12 +6,12 @@ import (
 	"github.com/perdure/perdure/lambdahandler"
 )
 
-// Audit calls an activity that each program registers for itself.
+// Audit calls an activity that each importing program registers.
 func Audit(ctx *perdure.OrchestrationContext, what string) (string, error) {
 	return perdure.CallActivityByName[string](ctx, "write-audit", what).Await(ctx)
 }
 
-// Main is called by the mains of the programs.
+// Main is called by the main functions of the programs.
 func Main(r *perdure.Registry) {
 	perdure.AddOrchestration(r, "audit", Audit)
 	lambdahandler.StartOrchestrator(r)

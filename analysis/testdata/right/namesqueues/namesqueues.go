@@ -1,4 +1,4 @@
-// Command namesqueues calls by references that it registers in other ways, or that are of workers of other programs.
+// Command namesqueues calls activity references that it registers indirectly, or that other programs register.
 package main
 
 import (
@@ -11,9 +11,9 @@ import (
 var (
 	label = perdure.DefineActivity[string, string]("label")
 	weigh = perdure.DefineActivity[string, string]("weigh")
-	// A worker of another program has its queue.
+	// The worker of another program serves this queue.
 	draw = perdure.DefineActivity[string, string]("draw", perdure.OnQueue("gpu"))
-	//perdure:ignore unregistered a worker in Python has it
+	//perdure:ignore unregistered a worker in Python registers the activity
 	classify = perdure.DefineActivity[string, string]("classify")
 	measure  = perdure.DefineActivity[string, string]("measure")
 )
@@ -34,7 +34,7 @@ func deliver(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
 			return "", err
 		}
 	}
-	name := parcel // which update, is not known
+	name := parcel // the name of the update is unknown
 	again := perdure.WithStart("deliver", parcel)
 	return perdure.CallUpdate[string](ctx, "7", name, parcel, again, perdure.WithStart(parcel, nil)).Await(ctx)
 }

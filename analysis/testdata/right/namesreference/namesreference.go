@@ -1,4 +1,4 @@
-// Command namesreference calls by function what a reference has registered.
+// Command namesreference calls a function that is registered by an activity reference.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command namesshapes calls by name what decodes, in another shape.
+// Command namesshapes calls functions by name with other Go types of the same JSON type.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 func count(_ context.Context, parcels []string) (int, error) { return len(parcels), nil }
 func sign(_ context.Context, digest []byte) (string, error)  { return string(digest), nil }
 
-// size marshals itself, and so lists of it are lists.
+// size has its own marshaling, so a list of sizes is a list.
 type size uint8
 
 func (s size) MarshalText() ([]byte, error) { return []byte{byte('a' + s)}, nil }

@@ -1,4 +1,4 @@
-// Command namesspread registers what another call returns.
+// Command namesspread registers the results of another call.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command namesvalue registers through a value of the function that registers.
+// Command namesvalue calls the registering function through a variable.
 package main
 
 import (

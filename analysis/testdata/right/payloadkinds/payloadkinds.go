@@ -1,4 +1,4 @@
-// Package payloadkinds sends everywhere what JSON carries, and keeps to itself what it does not.
+// Package payloadkinds sends only values that JSON can encode.
 package payloadkinds
 
 import (
@@ -20,7 +20,7 @@ type order struct {
 	cache map[string]int `json:"-"`
 }
 
-// secret has a form of its own.
+// secret has its own encoding.
 type secret struct{ text string }
 
 func (s secret) MarshalJSON() ([]byte, error)     { return json.Marshal(s.text) }
@@ -31,7 +31,7 @@ type size struct{ w, h int }
 func (s size) MarshalText() ([]byte, error)     { return []byte{byte(s.w), byte(s.h)}, nil }
 func (s *size) UnmarshalText(text []byte) error { s.w, s.h = int(text[0]), int(text[1]); return nil }
 
-// progress stays within the execution.
+// progress is not sent outside the execution.
 type progress struct{ done int }
 
 func fulfil(ctx *perdure.OrchestrationContext, in any) (any, error) {
@@ -60,7 +60,7 @@ func fulfil(ctx *perdure.OrchestrationContext, in any) (any, error) {
 	return p.done, perdure.WithErrorDetails(errors.Join(err), o)
 }
 
-// typed sends what its caller gives it.
+// typed sends a value of its caller.
 func typed[T any](ctx *perdure.OrchestrationContext, v T) *perdure.Future[struct{}] {
 	return perdure.RaiseEvent(ctx, "other", "done", v)
 }
@@ -70,7 +70,7 @@ func start(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// cents becomes JSON by its pointer alone.
+// cents has a MarshalJSON method with a pointer receiver.
 type cents struct{ N int }
 
 func (c *cents) MarshalJSON() ([]byte, error) { return json.Marshal(c.N) }

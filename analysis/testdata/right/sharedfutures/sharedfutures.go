@@ -1,4 +1,4 @@
-// Package sharedfutures keeps futures in slices and maps that something else has too, and reads.
+// Package sharedfutures stores futures in slices and maps that other variables share and read.
 package sharedfutures
 
 import (
@@ -12,12 +12,12 @@ func send(context.Context, string) (string, error) { return "", nil }
 
 type futures []*perdure.Future[string]
 
-// set writes what its caller has.
+// set writes an element of the caller's slice.
 func (f futures) set(ctx *perdure.OrchestrationContext, i int) {
 	f[i] = perdure.CallActivity(ctx, send, "a")
 }
 
-// put writes what its caller has, too.
+// put writes an element of the caller's map.
 func put(ctx *perdure.OrchestrationContext, all futures, byName map[string]*perdure.Future[string]) {
 	all[0] = perdure.CallActivity(ctx, send, "a")
 	byName["a"] = perdure.CallActivity(ctx, send, "a")
@@ -28,7 +28,7 @@ type box struct {
 	rows  []futures
 }
 
-// first is one of the slices of a box.
+// first is a slice in a box.
 func (b *box) first() (futures, error) { return b.rows[0], nil }
 
 func order(ctx *perdure.OrchestrationContext, n int) (string, error) {
@@ -80,7 +80,7 @@ func found(ctx *perdure.OrchestrationContext, byName map[string]futures, some an
 	return joined(ctx, byName["a"])
 }
 
-// pairs are arrays that are read themselves.
+// pairs are arrays that the code reads as a whole.
 func pairs(ctx *perdure.OrchestrationContext, _ string) (string, error) {
 	var pair [2]*perdure.Future[string]
 	for i := range pair {

@@ -109,12 +109,12 @@ func updated(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	return o.ID, perdure.SetUpdateHandler(ctx, "pack", packed) // want `order has the unexported field total.*\[payload\]`
 }
 
-// packed is a handler by its name.
+// packed is a handler that is passed by name.
 func packed(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	return o.ID + time.Now().String(), perdure.Sleep(ctx, time.Hour) // want `packed calls time\.Now.*\[clock\]`
 }
 
-// polls checks again and again: both functions are code of the orchestration.
+// polls waits for conditions. Both condition functions are orchestration code.
 func polls(ctx *perdure.OrchestrationContext, o order) (order, error) {
 	return perdure.WaitForCondition(ctx, o, func(_ *perdure.OrchestrationContext, o order) (order, error) {
 		o.ID = time.Now().String() // want `polls calls time\.Now.*\[clock\]`
@@ -124,7 +124,7 @@ func polls(ctx *perdure.OrchestrationContext, o order) (order, error) {
 	}, perdure.PollPolicy{})
 }
 
-// pollsLate is over when it is late.
+// pollsLate waits until a time of the wall clock.
 func pollsLate(ctx *perdure.OrchestrationContext, o order) (order, error) {
 	return perdure.WaitForCondition(ctx, o, checked, late, perdure.PollPolicy{}) // want `pollsLate uses late .*, which calls time\.Now.*\[clock\]`
 }
@@ -136,7 +136,7 @@ func checked(_ *perdure.OrchestrationContext, o order) (order, error) {
 
 func late(order) bool { return time.Now().Hour() > 20 }
 
-// pollsInTheEnd waits when it may be cancelled.
+// pollsInTheEnd waits in a deferred function whose context may be cancelled.
 func pollsInTheEnd(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	defer func() {
 		_, _ = perdure.WaitForCondition(ctx, o, checked, func(order) bool { return true }, perdure.PollPolicy{}) // want `pollsInTheEnd waits in a deferred function.*\[compensation\]`

@@ -1,4 +1,4 @@
-// Package compensation undoes what it has done through contexts that may be cancelled.
+// Package compensation undoes completed work through contexts that may be cancelled.
 package compensation
 
 import (
@@ -10,7 +10,7 @@ import (
 
 func pause(ctx *perdure.OrchestrationContext) { _ = perdure.Sleep(ctx, time.Second) }
 
-// A scope of a context that may be cancelled may be, too.
+// A scope may be cancelled if its parent context may be cancelled.
 func scopes(ctx *perdure.OrchestrationContext, _ string) (string, error) {
 	limited, stop := perdure.WithTimeout(ctx, time.Minute)
 	defer stop()
@@ -26,7 +26,7 @@ func scopes(ctx *perdure.OrchestrationContext, _ string) (string, error) {
 	return "", nil
 }
 
-// aliased has its context by another name.
+// aliased uses its context through another variable.
 type aliased struct{ ctx *perdure.OrchestrationContext }
 
 func (a *aliased) undo() {
@@ -34,7 +34,7 @@ func (a *aliased) undo() {
 	_ = perdure.Sleep(ctx, time.Second)
 }
 
-// cleaner and keeper have each a context, of which one alone is not cancelled.
+// cleaner and keeper have a context each. Only one of the contexts is never cancelled.
 type cleaner struct {
 	name string
 	ctx  *perdure.OrchestrationContext
@@ -60,21 +60,21 @@ func structs(ctx *perdure.OrchestrationContext, _ string) (string, error) {
 	return "", nil
 }
 
-// A helper that others call with a context that nothing cancels waits through the one that it is given here.
+// Other callers pass a context that is never cancelled. This caller passes a context that may be cancelled.
 func given(ctx *perdure.OrchestrationContext, _ string) (string, error) {
 	pause(perdure.WithoutCancel(ctx))
 	defer pause(ctx) // want `given defers pause, which waits.*\[compensation\]`
 	return "", nil
 }
 
-// renamed has its context by another name.
+// renamed uses its context through another variable.
 func renamed(ctx *perdure.OrchestrationContext) error {
 	own := ctx
 	defer pause(own) // want `renamed defers pause, which waits.*\[compensation\]`
 	return nil
 }
 
-// scoped returns a scope of the context that it is given.
+// scoped returns a scope of its context.
 func scoped(ctx *perdure.OrchestrationContext) *perdure.OrchestrationContext {
 	scope, _ := perdure.WithCancel(ctx)
 	return scope
@@ -89,7 +89,7 @@ func send(context.Context, string) (string, error) { return "", nil }
 
 var label = perdure.DefineActivity[string, string]("label")
 
-// What is called through a context that is cancelled is not scheduled, whatever is waited through.
+// A call with a cancelled context schedules nothing, even if the wait has another context.
 func calls(ctx *perdure.OrchestrationContext, _ string) (string, error) {
 	safe := perdure.WithoutCancel(ctx)
 	defer func() {

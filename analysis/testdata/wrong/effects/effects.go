@@ -1,4 +1,4 @@
-// Package effects does in orchestrations what differs at each replay.
+// Package effects has orchestrations with operations that differ at each replay.
 package effects
 
 import (
@@ -75,7 +75,7 @@ func reaches(ctx *perdure.OrchestrationContext, c *client.Client) (string, error
 	return string(file), err
 }
 
-// charge is an activity: free, unless it is called.
+// charge is an activity. It has findings only where an orchestration calls it.
 func charge(_ context.Context, o order) (time.Time, error) { return time.Now(), nil }
 
 func chains(ctx *perdure.OrchestrationContext, o order) (string, error) {
@@ -100,7 +100,7 @@ func chains(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	var c clocked = system{}
 	_ = c.now()                                    // want `system\.now \(.*\), which calls time\.Now.*\[clock\]`
 	_ = only(dice{}).draw()                        // want `dice\.draw \(.*\), which calls rand\.IntN.*\[random\]`
-	return now().String() + clockOf(system{}), nil // nothing is known of an interface's value that is passed in
+	return now().String() + clockOf(system{}), nil // the type of an interface parameter is unknown
 }
 
 var started = time.Now()
@@ -138,7 +138,7 @@ type dice struct{}
 
 func (dice) draw() int { return rand.IntN(6) }
 
-// saga holds the context, so its methods are orchestration code.
+// saga contains the context, so its methods are orchestration code.
 type saga struct{ ctx *perdure.OrchestrationContext }
 
 func (s *saga) step() time.Time { return time.Now() } // want `saga\.step calls time\.Now.*\[clock\]`

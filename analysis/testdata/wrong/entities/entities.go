@@ -1,4 +1,4 @@
-// Command entities calls what no entity has, and has operations that are no code of orchestrations.
+// Command entities calls unknown operations, and has operations with effects.
 package main
 
 import (
@@ -19,7 +19,7 @@ func hold(ctx *perdure.OrchestrationContext, s *stock, pieces int) (int, error) 
 	return s.Free, nil
 }
 
-// last is the context of another.
+// last is the context of another operation.
 var last *perdure.OrchestrationContext
 
 func refill(ctx *perdure.OrchestrationContext, s *stock, pieces int) (int, error) {

@@ -1,4 +1,4 @@
-// Package holders has its context in a struct, whose methods do what is wrong.
+// Package holders has its context in a struct. The methods of the struct are wrong.
 package holders
 
 import (
@@ -25,12 +25,12 @@ func (f *flow) chargeLater(name string) error { return f.charge(name) }
 
 func (f *flow) undo() { _ = perdure.Sleep(f.ctx, time.Second) }
 
-// longer embeds one that holds it.
+// longer embeds a struct that contains the context.
 type longer struct{ *flow }
 
 func (l *longer) now() time.Time { return time.Now() } // want `longer\.now calls time\.Now.*\[clock\]`
 
-// there and back call each other, and there alone waits.
+// there and back call each other, and only there waits.
 func (f *flow) there(n int) {
 	f.back(n)
 	_ = perdure.Sleep(f.ctx, time.Second)

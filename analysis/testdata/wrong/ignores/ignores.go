@@ -1,4 +1,4 @@
-// Package ignores ignores what it should not.
+// Package ignores has invalid ignore directives.
 package ignores
 
 import (
@@ -18,7 +18,7 @@ func order(ctx *perdure.OrchestrationContext, id string) (time.Time, error) {
 	//perdure:ignore
 	// want above `has no rule.*\[ignore\]`
 
-	//perdure:ignore clocks a slip of the pen
+	//perdure:ignore clocks a misspelled rule
 	// want above `has the unknown rule clocks.*\[ignore\]`
 	return time.Now(), nil // want `order calls time\.Now.*\[clock\]`
 }

@@ -1,4 +1,4 @@
-// Package keptfutures keeps futures where nothing reads them.
+// Package keptfutures stores futures in variables that no code reads.
 package keptfutures
 
 import (

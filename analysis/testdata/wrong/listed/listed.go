@@ -1,4 +1,4 @@
-// Package listed calls what is known of the standard library.
+// Package listed calls functions of the standard library with known effects.
 package listed
 
 import (

@@ -1,4 +1,4 @@
-// Package loops goes round without an end, in other words.
+// Package loops has endless loops in several forms.
 package loops
 
 import (

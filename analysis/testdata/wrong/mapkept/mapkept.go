@@ -1,4 +1,4 @@
-// Package mapkept lets the order of maps decide by what it keeps, and by whom it calls.
+// Package mapkept depends on the order of maps, through stored values and through calls.
 package mapkept
 
 import (

@@ -1,4 +1,4 @@
-// Package maporder lets the order of maps decide.
+// Package maporder depends on the order of maps.
 package maporder
 
 import (

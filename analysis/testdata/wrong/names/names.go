@@ -1,4 +1,4 @@
-// Command names calls what is not there, or is otherwise.
+// Command names calls functions that are not registered, or that have other types.
 package main
 
 import (

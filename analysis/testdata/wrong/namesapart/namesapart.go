@@ -1,4 +1,4 @@
-// Command namesapart puts together two packages that do not fit, and do not know each other.
+// Command namesapart imports two packages with a call and a registration of different types.
 package main
 
 import (

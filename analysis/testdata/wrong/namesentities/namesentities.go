@@ -1,4 +1,4 @@
-// Command namesentities calls entities and operations that there are not.
+// Command namesentities calls entities and operations that are not registered.
 package main
 
 import (

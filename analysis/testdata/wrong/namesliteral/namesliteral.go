@@ -1,4 +1,4 @@
-// Command namesliteral registers a literal, which is no function of another name.
+// Command namesliteral registers a literal, which does not register a function of another name.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command namesreferences calls by references that it does not register, and starts by an update what there is not.
+// Command namesreferences calls activity references that it does not register, and unknown updates.
 package main
 
 import (

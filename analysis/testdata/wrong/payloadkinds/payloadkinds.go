@@ -1,4 +1,4 @@
-// Package payloadkinds sends everywhere what JSON loses.
+// Package payloadkinds sends values that JSON loses.
 package payloadkinds
 
 import (
@@ -69,7 +69,7 @@ func start(ctx context.Context, c *client.Client) error {
 	return c.RaiseEvent(ctx, "order-1", "paid", order{}) // want `order has the unexported field id.*\[payload\]`
 }
 
-// cents becomes JSON by its pointer alone.
+// cents has a MarshalJSON method with a pointer receiver.
 type cents struct{ N int }
 
 func (c *cents) MarshalJSON() ([]byte, error) { return json.Marshal(c.N) }

@@ -1,4 +1,4 @@
-// Package sharedfutures keeps futures in slices, maps and arrays that nothing else has.
+// Package sharedfutures stores futures in slices, maps and arrays that no other variable shares.
 package sharedfutures
 
 import (
@@ -11,7 +11,7 @@ func send(context.Context, string) (string, error) { return "", nil }
 
 type futures []*perdure.Future[string]
 
-// add grows its own copy of the slice.
+// add appends to its own copy of the slice.
 func (f futures) add(ctx *perdure.OrchestrationContext) {
 	f = append(f, perdure.CallActivity(ctx, send, "a")) // want `f, which stores the future of .*, is never read.*\[unawaited\]`
 }
@@ -49,7 +49,7 @@ func fill(ctx *perdure.OrchestrationContext, pair [2]*perdure.Future[string]) {
 	pair[0] = perdure.CallActivity(ctx, send, "a") // want `pair, which stores the future of .*, is never read.*\[unawaited\]`
 }
 
-// Awaitables that are kept beside others are no slices.
+// Awaitables that are stored with others are not slices.
 func last(ctx *perdure.OrchestrationContext, one perdure.Awaitable) (string, error) {
 	either := one
 	either = perdure.CallActivity(ctx, send, "a") // want `either, which stores the future of .*, is never read.*\[unawaited\]`

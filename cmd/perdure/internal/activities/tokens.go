@@ -1,4 +1,4 @@
-// Package activities has the commands of workers and of the holders of completion tokens.
+// Package activities contains the worker command and the commands that take a completion token.
 package activities
 
 import (
@@ -14,27 +14,28 @@ import (
 
 const argToken = "TOKEN"
 
-// maxTokenBytes limits what is read from stdin as a token.
+// maxTokenBytes is the maximum number of bytes that readToken reads from stdin.
 const maxTokenBytes = 16 << 10
 
 const aboutHolders = `
 
-TOKEN is the completion token of the attempt, or - to read it from stdin. Keep it secret: its holder can
-complete, fail and extend the attempt, and other users of the machine can see command-line arguments. The
-command fails if the token is invalid, belongs to another hub or an earlier attempt, or the activity has
-ended.`
+TOKEN is the completion token of the attempt, or - to read the token from stdin. Keep the token secret,
+because its holder can complete, fail and extend the attempt. Other users of the machine can see
+command-line arguments. The command fails if the token is invalid or belongs to another hub or an earlier
+attempt, or if the activity has ended.`
 
-// TokenCommands returns the commands of the holder of a completion token.
+// TokenCommands returns the commands that take a completion token: complete, fail and heartbeat.
 func TokenCommands(env *cli.Env) []*cobra.Command {
 	return []*cobra.Command{completeCommand(env), failCommand(env), heartbeatCommand(env)}
 }
 
-// printEnded prints that an attempt has ended, or the body of the call that ended it.
+// printEnded prints how an attempt ended. With --json, it prints an empty object, as returned by the HTTP API.
 func printEnded(env *cli.Env, how string) error {
 	return env.PrintResult(struct{}{}, how+"\n")
 }
 
-// readToken reads a token from an argument or from stdin, which a flag cannot use at the same time.
+// readToken returns the token in an argument. If the argument is -, it reads the token from stdin, unless a flag has
+// the value - as well.
 func readToken(env *cli.Env, from, flag, value string) (string, error) {
 	switch {
 	case from != "-":

@@ -20,7 +20,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/program"
 )
 
-// defaultWorker is the usual place of a project's worker function.
+// defaultWorker is the package that the command runs if it has no arguments.
 const defaultWorker = "./functions/worker"
 
 // Worker returns the command worker.
@@ -30,11 +30,11 @@ func Worker(env *cli.Env) *cobra.Command {
 		Use: "worker [PACKAGE-OR-BINARY...]", Short: "Run workers on this machine",
 		Long: `Run workers on this machine, in addition to the hub's functions or instead of them.
 
-Each package is built with go build, and each binary is run as it is. It must be a main that calls
-lambdahandler.StartWorker (default: ` + defaultWorker + `). It polls the work queue until the command is
-interrupted, and then finishes its current activities. It gets PERDURE_HUB and this environment, including
-your AWS credentials. Mains of StartOrchestrator, StartRenewer and StartAPI are supported too. Disable the
-event source mapping of the orchestrator function before you poll the inbox.`,
+The command builds packages with go build, and runs binaries unchanged (default: ` + defaultWorker + `).
+Each program must call StartWorker, StartOrchestrator, StartRenewer or StartAPI of package lambdahandler. A
+worker polls the work queue until the command is interrupted, and then finishes its running activities.
+Programs inherit this environment, including your AWS credentials, and the command sets PERDURE_HUB. Disable
+the event source mapping of the orchestrator function before you poll the inbox.`,
 		Example: `  perdure worker --hub staging
   perdure worker --queue payments ./functions/worker
   perdure worker ./functions/orchestrator ./functions/worker ./functions/renewer
@@ -96,8 +96,8 @@ func runWorkers(ctx context.Context, env *cli.Env, args []string, queue string) 
 	return errors.Join(errs...)
 }
 
-// workerEnviron returns this tool's environment without the variables that select another hub, or that make a program
-// assume that it runs on Lambda.
+// workerEnviron returns the environment of a program that serves the hub and the queue. It removes the variables of
+// this tool that select another hub, and the variable that marks a Lambda environment.
 func workerEnviron(env *cli.Env, environ []string, queue string) []string {
 	drop := []string{"AWS_LAMBDA_RUNTIME_API", "PERDURE_TABLE", "PERDURE_HUB"}
 	add := []string{"PERDURE_HUB=" + env.HubName}
@@ -113,7 +113,7 @@ func workerEnviron(env *cli.Env, environ []string, queue string) []string {
 	return append(kept, add...)
 }
 
-// workerBinary returns the path of a program. An argument that is not a file is built as a package.
+// workerBinary returns the path of a program. It builds an argument that is not a file as a package, into the file to.
 func workerBinary(ctx context.Context, env *cli.Env, arg, to string) (string, error) {
 	if info, err := os.Stat(arg); err == nil && info.Mode().IsRegular() {
 		path, err := filepath.Abs(arg)
@@ -141,7 +141,8 @@ func workerBinary(ctx context.Context, env *cli.Env, arg, to string) (string, er
 // label returns a name that distinguishes programs in their output.
 func label(arg string) string { return filepath.Base(filepath.Clean(arg)) }
 
-// prefixed writes a prefix before each line, and only whole lines, because several programs share the writer.
+// prefixed is a writer that adds a prefix to each line. It writes only whole lines, because several programs share the
+// output.
 type prefixed struct {
 	mu     *sync.Mutex
 	w      io.Writer
@@ -178,7 +179,7 @@ func (p *prefixed) print(line []byte) error {
 // flush writes the last line if it has no line break.
 func (p *prefixed) flush() {
 	if p.line.Len() > 0 {
-		_ = p.print(append(p.line.Bytes(), '\n')) // there is no place left to report an error
+		_ = p.print(append(p.line.Bytes(), '\n')) // best effort: the program has ended
 		p.line.Reset()
 	}
 }

@@ -17,8 +17,8 @@ import (
 // suggestedDistance is the maximum number of letters by which a suggestion differs from the unknown command.
 const suggestedDistance = 2
 
-// WithSubcommands makes cmd a command with subcommands. An unknown subcommand is an error. In cobra, it would print the
-// help and exit with 0.
+// WithSubcommands makes cmd a command with subcommands. An unknown subcommand is an error. By default, cobra would
+// print the help and exit with code 0.
 func WithSubcommands(cmd *cobra.Command) *cobra.Command {
 	cmd.SuggestionsMinimumDistance, cmd.DisableFlagsInUseLine = suggestedDistance, true
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -84,7 +84,7 @@ func (env *Env) HubCommand(
 	}
 }
 
-// CheckArgs requires exactly one argument if it has a name, and none otherwise.
+// CheckArgs requires exactly one argument if argument is not empty, and no arguments otherwise.
 func CheckArgs(cmd *cobra.Command, args []string, argument string) error {
 	switch {
 	case argument == "" && len(args) > 0:
@@ -98,7 +98,8 @@ func CheckArgs(cmd *cobra.Command, args []string, argument string) error {
 	}
 }
 
-// MoreArgs requires arguments after the first one, and stores them. The last ones may be missing if they are optional.
+// MoreArgs returns a check that requires one argument and the arguments for into. The check stores the latter. The last
+// optional arguments may be missing.
 func MoreArgs(optional int, into ...*string) cobra.PositionalArgs {
 	most := 1 + len(into)
 	least := most - optional
@@ -117,7 +118,7 @@ func MoreArgs(optional int, into ...*string) cobra.PositionalArgs {
 	}
 }
 
-// DeploymentTimeout limits the commands that change or read a deployment.
+// DeploymentTimeout is the time limit of a command that reads or changes a deployment.
 const DeploymentTimeout = 5 * time.Minute
 
 // DeploymentCommand returns a command that calls run with the AWS resources of the hub.

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maxCompletions is the number of instances that a shell offers, the newest ones.
+	// maxCompletions is the maximum number of instances that a completion suggests. It suggests the newest instances.
 	maxCompletions = 50
 	// completionTimeout limits the wait after the user has pressed Tab.
 	completionTimeout = 3 * time.Second
 )
 
-// completeArgument returns the completion of an argument: instance IDs for ArgID, and otherwise nothing. An argument is
-// never a file name.
+// completeArgument returns the completion of an argument. It suggests instance IDs for ArgID, and nothing for other
+// arguments. It never suggests file names.
 func (env *Env) completeArgument(argument string) cobra.CompletionFunc {
 	if argument != ArgID {
 		return cobra.NoFileCompletions
@@ -59,7 +59,7 @@ func (env *Env) instanceIDs(ctx context.Context) ([]cobra.Completion, error) {
 	return ids, nil
 }
 
-// CompleteFlag registers the completion of a flag's value. Without words, nothing is offered.
+// CompleteFlag registers the words that complete the value of a flag. Without words, the completion suggests nothing.
 func CompleteFlag[T ~string](cmd *cobra.Command, flag string, words ...T) {
 	choices := make([]cobra.Completion, len(words))
 	for i, w := range words {

@@ -1,5 +1,5 @@
-// Package cli has the environment of a command: the hub, input and output, exit codes, error messages, and the parts
-// that commands have in common.
+// Package cli provides the environment of a command: the hub, input and output, exit codes, error messages, and helpers
+// that several commands share.
 package cli
 
 import (
@@ -42,7 +42,7 @@ type Env struct {
 	JSON    bool
 }
 
-// Hub holds the clients of a hub.
+// Hub contains the clients of a hub.
 type Hub struct {
 	Client *client.Client
 	Admin  *admin.Client
@@ -63,7 +63,8 @@ func (env *Env) Open(ctx context.Context) (Hub, error) {
 // DefaultHub is the name of the hub if none is set.
 const DefaultHub = "default"
 
-// Print writes text to stdout. A full disk or closed pipe must not look like success.
+// Print writes text to stdout. It returns write errors, because a full disk or a closed pipe must not look like
+// success.
 func (env *Env) Print(text string) error {
 	if _, err := io.WriteString(env.Stdout, text); err != nil {
 		return fmt.Errorf("print: %w", err)
@@ -81,7 +82,7 @@ func (env *Env) PrintJSON(body any) error {
 	return nil
 }
 
-// PrintResult prints body with --json, and text without.
+// PrintResult prints body as JSON with --json, and text otherwise.
 func (env *Env) PrintResult(body any, text string) error {
 	if env.JSON {
 		return env.PrintJSON(body)
@@ -89,7 +90,8 @@ func (env *Env) PrintResult(body any, text string) error {
 	return env.Print(text)
 }
 
-// PrintPage is like PrintResult, and prints how to continue a list that has more rows.
+// PrintPage prints a page like PrintResult. If there are more rows, it prints the flag --cursor for the next page on
+// stderr.
 func (env *Env) PrintPage(body any, text, cursor string) error {
 	if err := env.PrintResult(body, text); err != nil {
 		return err
@@ -100,7 +102,7 @@ func (env *Env) PrintPage(body any, text, cursor string) error {
 	return nil
 }
 
-// PrintAccepted prints the response of an accepted message with --json, and nothing without.
+// PrintAccepted prints the response to an accepted message with --json, and nothing otherwise.
 func (env *Env) PrintAccepted(id string) error {
 	return env.PrintResult(httpapi.AcceptedResponse{InstanceID: id}, "")
 }
@@ -114,7 +116,7 @@ func (env *Env) PrintResumed(id string, err error) error {
 	case env.JSON:
 		return env.PrintJSON(httpapi.AcceptedResponse{InstanceID: id, NotPaused: notPaused})
 	case notPaused:
-		fmt.Fprintf(env.Stderr, "%s is not recorded as paused; a pause in flight is resumed\n", term.Clean(id))
+		fmt.Fprintf(env.Stderr, "%s is not recorded as paused; a queued pause is resumed\n", term.Clean(id))
 	}
 	return nil
 }
@@ -125,7 +127,7 @@ func (env *Env) Confirm(op provider.Operation) error {
 	line, _ := bufio.NewReader(env.Stdin).ReadString('\n')
 	fmt.Fprintln(env.Stderr)
 	if strings.TrimSpace(line) != "yes" {
-		return &ExitError{CodeError, "not confirmed, nothing was changed; answer yes or set --yes"}
+		return &ExitError{CodeError, "not confirmed, nothing was changed; enter yes or set --yes"}
 	}
 	return nil
 }

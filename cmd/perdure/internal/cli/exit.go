@@ -2,7 +2,7 @@ package cli
 
 import "fmt"
 
-// Exit codes of wait, and of the commands that wait for an instance. Most commands have only the first two.
+// Exit codes of the commands that wait for an instance, such as wait. Other commands use only CodeOK and CodeError.
 const (
 	CodeOK        = 0
 	CodeError     = 1

@@ -26,7 +26,7 @@ type Progress struct {
 	retry string // the retry that is in progress, or empty
 }
 
-// StartProgress returns a Progress that must be stopped.
+// StartProgress starts to print progress lines. The caller must call Stop.
 func (env *Env) StartProgress() *Progress {
 	interval := logInterval
 	if env.Interactive {

@@ -10,20 +10,20 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-// MaxChildReads is the number of children whose status is read for one status.
+// MaxChildReads is the maximum number of children that ReadChildren reads.
 const MaxChildReads = 10
 
 // statusNotFound is the status of an instance that does not exist: its start has not been processed, or it was purged.
 const statusNotFound = "not found"
 
-// Children has the statuses of children, by instance ID, as texts.
+// Children maps the instance IDs of children to texts that describe their statuses.
 type Children map[string]string
 
 // text returns the status of a child, or a dash if it was not read.
 func (s Children) text(instanceID string) string { return term.OrDash(s[instanceID]) }
 
-// ReadChildren reads the statuses of the first children among the pending tasks, concurrently. It omits those that
-// cannot be read.
+// ReadChildren reads the statuses of the first MaxChildReads children among the pending tasks, concurrently. It omits
+// children that it cannot read.
 func ReadChildren(ctx context.Context, cl *client.Client, p *httpapi.Pending) Children {
 	var ids []string
 	for _, x := range pendingItems(p) {
@@ -48,8 +48,8 @@ func ReadChildren(ctx context.Context, cl *client.Client, p *httpapi.Pending) Ch
 	return children
 }
 
-// ReadStatus returns the status of an instance as a text: statusNotFound if it does not exist, and "" with the
-// error if it cannot be read.
+// ReadStatus returns a text for the status of an instance, or statusNotFound if the instance does not exist. If the
+// read fails, it returns the error.
 func ReadStatus(ctx context.Context, cl *client.Client, instanceID string) (string, error) {
 	s, err := cl.Status(ctx, instanceID)
 	if errors.Is(err, client.ErrNotFound) {
@@ -58,7 +58,7 @@ func ReadStatus(ctx context.Context, cl *client.Client, instanceID string) (stri
 	return string(s.Status), err
 }
 
-// pendingItems returns the pending tasks, or none if they are not known.
+// pendingItems returns the pending tasks, or nil if they are unknown.
 func pendingItems(p *httpapi.Pending) []client.PendingItem {
 	if p == nil || p.Pending == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// The description of a failure has the details of each cause, or the reason why they are missing.
+// The description of a failure contains the details of each cause, or the reason for which they are missing.
 func TestFailureDetails_nestedCauses_areAllDescribed(t *testing.T) {
 	t.Parallel()
 	sealed := history.EncodedPayload{Codec: "kms", Data: []byte("x"), Bytes: 7}.Payload()

@@ -37,8 +37,8 @@ func (l *EventLog) Add(e *history.Event) {
 	l.state.Apply(*e)
 }
 
-// took returns the time since the scheduling event for an event that ends a task, … for the scheduling event of a
-// task that has not ended, and "" for other events.
+// took returns the duration of a task for the event that ends the task. It returns "…" for the scheduling event of an
+// activity or timer that has not ended, and "" for other events.
 func (l *EventLog) took(e *history.Event) string {
 	if from := l.byID[e.SourceEventID]; from != nil {
 		return term.Duration(e.Time.Sub(from.Time))
@@ -51,7 +51,8 @@ func (l *EventLog) took(e *history.Event) string {
 	return ""
 }
 
-// name returns the name of an event. Without one, it returns the name of the scheduling event, or the change ID.
+// name returns the name of an event. If the event has no name, it returns the name of the scheduling event, or the
+// change ID.
 func (l *EventLog) name(e *history.Event) string {
 	if from := l.byID[e.SourceEventID]; from != nil && e.Name == "" {
 		return from.DisplayName()
@@ -190,7 +191,7 @@ func cancelNotes(c *history.CancelDetails) (notes []string) {
 	return notes
 }
 
-// requester returns the caller that requested an event, or "" if the engine did or the caller is not known.
+// requester returns the caller that requested an event, or "" for the engine or an unknown caller.
 func requester(by string) string {
 	switch by {
 	case history.RequestedByOrchestration, history.RequestedByEngine, history.RequestedByClient:
@@ -221,7 +222,7 @@ func EncodedPayload(s *client.EncodedPayload) string {
 	return text
 }
 
-// payloadOf returns the payload of an event. No kind has more than one.
+// payloadOf returns the payload of an event. No kind of event has more than one payload.
 func payloadOf(e *history.Event) []byte {
 	for _, p := range []history.Payload{e.Input, e.Result, e.Output, e.Data, e.Value, e.CustomStatus} {
 		if doc, inline := p.Document(); inline && doc != nil {

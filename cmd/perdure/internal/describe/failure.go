@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/errdetails"
 )
 
-// lastErrorText is like Failure, but omits the type of an error without a type of its own.
+// lastErrorText is like Failure, but omits the default type of errors.
 func lastErrorText(f *history.Failure) string {
 	if f.Type == history.TypeError && f.Message != "" {
 		return f.Message

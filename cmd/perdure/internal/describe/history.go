@@ -13,16 +13,22 @@ import (
 func History(s client.Status, execution string, events []history.Event) string {
 	var out strings.Builder
 	out.WriteString(InstanceHeader(s) + ExecutionHeader(execution, &events[0]) + "\n")
+	for _, n := range s.Notes {
+		out.WriteString("note, " + term.Clean(Note(n)) + "\n")
+	}
+	out.WriteString("\n" + EventTable(events))
+	return out.String()
+}
+
+// EventTable returns consecutive events as a table. Offsets are relative to the first one. A name or a duration that
+// depends on an earlier event is missing.
+func EventTable(events []history.Event) string {
 	t := term.Table{Header: []string{">#", ">OFFSET", ">TOOK", "EVENT", term.ColumnName, "DETAIL"}}
 	l := NewEventLog(events)
 	for i := range events {
 		t.Add(l.Row(&events[i])...)
 	}
-	for _, n := range s.Notes {
-		out.WriteString("note, " + term.Clean(Note(n)) + "\n")
-	}
-	out.WriteString("\n" + t.String())
-	return out.String()
+	return t.String()
 }
 
 // InstanceHeader returns a line with the ID, the orchestration and the status of an instance.

@@ -32,16 +32,16 @@ var blockedSteps = map[string]string{
 		"Fix the code location in the message, and deploy.",
 	history.TypeForeignGoroutine: "The code calls the engine from its own goroutine. " +
 		"Use perdure.Go at the code location in the message, and deploy.",
-	history.TypePayloadTooLarge: "The code continues as new with more unconsumed inputs than one commit can pass on. " +
+	history.TypePayloadTooLarge: "The code continues as new with too many unconsumed inputs for one commit. " +
 		"Deploy code that consumes more of them first. Nothing is lost.",
-	history.TypePoison: "Its turn repeatedly ended the process: out of memory, os.Exit, " +
+	history.TypePoison: "A turn repeatedly ended the process: out of memory, os.Exit, " +
 		"or the 30 s timeout of the invocation. Find the cause in the log of the orchestrator, fix it and deploy. " +
 		"If you change only the memory size, raise any event to start the next turn.",
 	history.TypeCorrupt: "The history cannot be read. If a newer release wrote it, deploy that release. " +
 		"Otherwise restore the item in the message. Terminate ends the instance without reading its history.",
 }
 
-// startTimeout is the time after which a missing first turn is a problem.
+// startTimeout is the time after which a missing first turn counts as a problem.
 const startTimeout = 2 * time.Minute
 
 // otherBlockedStep is the next step of an instance that is blocked for another reason.
@@ -71,7 +71,7 @@ func NextSteps(env *cli.Env, s *client.Status, p *httpapi.Pending, children Chil
 	return b.String()
 }
 
-// nextSteps returns what a user can do, the most important step first.
+// nextSteps returns the possible actions of a user, the most important one first.
 func nextSteps(env *cli.Env, s *client.Status, p *httpapi.Pending, children Children) (steps []nextStep) {
 	switch s.Status {
 	case client.StatusPaused:
@@ -106,8 +106,8 @@ func nextSteps(env *cli.Env, s *client.Status, p *httpapi.Pending, children Chil
 	return nil
 }
 
-// blockedStep returns the next step of a blocked instance. A wake-up does not help if messages are dead letters, as for
-// a corrupt history.
+// blockedStep returns the next step of a blocked instance. The messages of an instance with a corrupt history are dead
+// letters, so that step redrives them instead of waking the instance.
 func blockedStep(s *client.Status) nextStep {
 	reason := ""
 	if s.Failure != nil {
@@ -122,7 +122,7 @@ func blockedStep(s *client.Status) nextStep {
 	return nextStep{text + " To continue immediately after the deployment:", reconcileCommand(s.InstanceID)}
 }
 
-// stuckChildStep returns the next step if a child is blocked or paused, or does not exist, or nil.
+// stuckChildStep returns the next step if a child is blocked or paused, or nil otherwise.
 func stuckChildStep(p *httpapi.Pending, children Children) *nextStep {
 	for _, stuck := range []string{string(client.StatusBlocked), string(client.StatusPaused)} {
 		for _, x := range pendingItems(p) {
@@ -137,12 +137,12 @@ func stuckChildStep(p *httpapi.Pending, children Children) *nextStep {
 	return nil
 }
 
-// taskSteps return the next step if a pending task is the cause, or nil. The most important cause is first.
+// taskSteps are functions that return the next step for a pending task, or nil. The most important step is first.
 var taskSteps = []func(s *client.Status, p *httpapi.Pending, x *client.PendingItem, children Children) *nextStep{
 	missingChildStep, unregisteredStep, noWorkerStep, retryStep, externalStep, eventStep, childStep, sentStep,
 }
 
-// missingChildStep is for a child whose start seems to be lost.
+// missingChildStep returns the next step for a child that does not exist two minutes after it was scheduled, or nil.
 func missingChildStep(
 	s *client.Status, p *httpapi.Pending, x *client.PendingItem, children Children,
 ) *nextStep {

@@ -12,10 +12,10 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-// longestError is the maximum length of a last error, two lines.
+// longestError is the maximum length of a last error in characters, which is about two lines.
 const longestError = 160
 
-// Pending returns the pending tasks of an instance as a table, or the reason why they are not known.
+// Pending returns a table of the pending tasks of an instance, or the reason why the tasks are unknown.
 func Pending(p *httpapi.Pending, children Children, err error) string {
 	switch {
 	case p == nil:
@@ -23,7 +23,7 @@ func Pending(p *httpapi.Pending, children Children, err error) string {
 	case p.Pending == nil:
 		return fmt.Sprintf("\nPending tasks cannot be read: %s\n", term.Excerpt(err.Error(), 4*term.MaxDetail))
 	case p.Total == 0:
-		return "\nNo pending tasks in its history.\n"
+		return "\nNo pending tasks in the history.\n"
 	}
 	t := term.Table{Header: []string{">#", "TYPE", term.ColumnName, ">ATTEMPT", ">AGE", ">NEXT", term.ColumnStatus}}
 	for i := range p.Items {
@@ -80,7 +80,7 @@ func nextText(x *client.PendingItem, now time.Time) string {
 	}
 }
 
-// taskStatus returns the status of a pending task in a few words, if it is known, and notes that explain it.
+// taskStatus returns a short status of a pending task, or "" if the status is unknown, and notes with details.
 func taskStatus(x *client.PendingItem, now time.Time) (status string, notes []string) {
 	add := func(words, note string) {
 		if status == "" {
@@ -125,7 +125,7 @@ func taskStatus(x *client.PendingItem, now time.Time) (status string, notes []st
 	return status, notes
 }
 
-// retryText returns when the last attempt failed, and when the next one is or was due.
+// retryText returns the time at which the last attempt failed, and the due time of the next attempt.
 func retryText(x *client.PendingItem, now time.Time) string {
 	ago := term.Duration(now.Sub(x.FailedAt))
 	text := fmt.Sprintf("attempt %d failed at %s, %s ago", x.Attempt-1, term.Time(x.FailedAt), ago)
@@ -161,7 +161,7 @@ func missedText(x *client.PendingItem, now time.Time) string {
 	return fmt.Sprintf("in queue %s: no worker has reported for %s", queue, term.Duration(now.Sub(x.WorkerSeenAt)))
 }
 
-// sentText describes an activity of which only heartbeats are known.
+// sentText describes an activity without other information than heartbeats.
 func sentText(x *client.PendingItem, now time.Time) string {
 	if !x.LastHeartbeatAt.IsZero() {
 		return "started, " + heartbeatText(x, now)

@@ -98,7 +98,7 @@ func Blocked(s *client.Status, p *httpapi.Pending) string {
 	return b.String()
 }
 
-// payloadText returns a payload, or a description of one that cannot be decoded.
+// payloadText returns a payload, or a description of a payload that cannot be decoded.
 func payloadText(doc json.RawMessage, sealed *client.EncodedPayload) string {
 	if sealed != nil {
 		return EncodedPayload(sealed)
@@ -114,7 +114,7 @@ func StatusLine(s client.Status) string {
 	return string(s.Status)
 }
 
-// Took returns the duration of an instance, or "" if it has not ended or the duration is no longer known.
+// Took returns the duration of an instance, or "" if the instance has not ended or is being deleted.
 func Took(s client.Status) string {
 	if !s.Status.Terminal() || s.Status == client.StatusDeleting {
 		return ""

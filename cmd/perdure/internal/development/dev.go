@@ -34,9 +34,9 @@ func Dev(env *cli.Env) *cobra.Command {
 		Long: `Run an application on a local AWS, and redeploy it after each change.
 
 DIR, by default the current directory, contains functions/orchestrator, worker, renewer and api, as written
-by perdure init. A change is deployed within seconds, and instances are kept. If a build fails, the
-previous build keeps running. The command prints the logs of the functions, and export lines that make perdure
-in another terminal use this hub. Ctrl-C stops everything.
+by perdure init. A change is deployed within seconds, and instances continue. If a build fails, the
+previous build continues to run. The command prints the logs of the functions. It also prints export lines
+that select this hub in another terminal. Ctrl-C stops everything.
 
 Requirements: Go, and Python 3.10 or later (PYTHON sets its path). No Docker and no AWS account. The first run
 installs the local AWS into a virtual environment in your cache directory.`,
@@ -106,8 +106,9 @@ func (f devFlags) run(ctx context.Context, env *cli.Env, app string) error {
 	return program.Run(ctx, p, "local AWS")
 }
 
-// unpack writes files into a directory of the cache and returns its path. The name of the directory is a hash of the
-// files, so an existing one is used again. The rename makes the write atomic if several processes unpack concurrently.
+// unpack writes files to a directory of the cache and returns its path. The name of the directory is a hash of the
+// files, so unpack reuses an existing directory. A rename makes the write atomic, because several processes can call
+// unpack concurrently.
 func unpack(files fs.FS, cache string) (string, error) {
 	name, err := fingerprint(files)
 	if err != nil {

@@ -40,7 +40,7 @@ func TestUnpack_concurrentCalls_writeAllFilesOnce(t *testing.T) {
 		got, err := os.ReadFile(filepath.Join(dirs[0], name))
 		want, missing := fs.ReadFile(os.DirFS("../../../../localstack"), name)
 		if err != nil || missing != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is not the checkout's: %v, %v", name, err, missing)
+			t.Errorf("%s differs from the checkout: %v, %v", name, err, missing)
 		}
 	}
 	other, err := unpack(fstest.MapFS{"local.py": {Data: []byte("pass")}}, cache)

@@ -169,7 +169,7 @@ type newFile struct {
 	content []byte
 }
 
-// files executes the templates. go.mod is written first, because init refuses a directory that has one.
+// files executes the templates. go.mod is the first file, because init rejects a directory that has a go.mod.
 func (a application) files() ([]newFile, error) {
 	templates, err := template.ParseFS(newApp, "newapp/*.tmpl")
 	if err != nil {

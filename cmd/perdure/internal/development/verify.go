@@ -53,10 +53,11 @@ func Verify(env *cli.Env) *cobra.Command {
 
 An orchestrator binary, built for this machine, replays the histories of instances that have not ended. The
 command lists the instances that the new build would block, with the event and the difference. Nothing is
-written and no activity runs. The binary gets no hub settings and no AWS credentials, and the command reads
-large payloads for it. If there are more than --max-instances, each orchestration and version gets an equal
-share, and repeated runs replay the same instances. OTHER INPUTS counts instances for which the code passes
-other inputs to activities or sub-orchestrations than recorded. They continue, and the recorded calls count.
+written and no activity runs. The binary receives no hub settings and no AWS credentials, and the command
+reads large payloads for the binary. If there are more than --max-instances, each orchestration and version
+gets an equal share, and repeated runs replay the same instances. OTHER INPUTS counts instances whose code
+passes other inputs to activities or sub-orchestrations than recorded. These instances continue with the
+recorded inputs.
 
 Exit codes:
   0  all replayed instances would continue; different inputs and instances that stay blocked are only shown

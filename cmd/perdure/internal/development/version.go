@@ -1,4 +1,4 @@
-// Package development has the commands that create, run and check an application before its deployment.
+// Package development contains the commands that create, run and check an application before its deployment.
 package development
 
 import (

@@ -46,7 +46,7 @@ Exit codes:
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&disable, "disable", "", "rules to disable, comma-separated")
-	flags.BoolVar(&warnings, "warnings", true, "also findings that may be correct code")
+	flags.BoolVar(&warnings, "warnings", true, "inclusion of findings in possibly correct code")
 	return cmd
 }
 

@@ -1,4 +1,5 @@
-// Package flagvalue parses and checks the values of flags, and has the usage texts of flags that several commands have.
+// Package flagvalue parses and checks the values of flags, and defines the flags and usage texts that several commands
+// share.
 package flagvalue
 
 import (
@@ -15,7 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// AsFlag names the flag in an error about the field that the flag sets. It returns other errors unchanged.
+// AsFlag replaces the name of the field by the name of the flag in an error about the field. It returns other errors
+// unchanged.
 func AsFlag(err error, field, flag string) error {
 	if e, is := errors.AsType[*provider.FieldError](err); is && e.Field == field {
 		return &provider.FieldError{Field: flag, Problem: e.Problem}
@@ -58,7 +60,7 @@ func RequireID(cmd *cobra.Command, flag, hint string) {
 	}
 }
 
-// ParseStarted parses --started-after and --started-before. Times that are not set stay unchanged.
+// ParseStarted parses --started-after and --started-before. An empty flag does not change its time.
 func ParseStarted(after, before string, intoAfter, intoBefore *time.Time) error {
 	return cmp.Or(ParseTime("--started-after", after, intoAfter), ParseTime("--started-before", before, intoBefore))
 }
@@ -128,7 +130,7 @@ func ParseTags(tags []string) (map[string]string, error) {
 	return parsed, nil
 }
 
-// WithTimeout returns ctx with a timeout. 0 means no timeout.
+// WithTimeout returns ctx with a timeout, and the function that releases its resources. 0 means no timeout.
 func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout > 0 {
 		return context.WithTimeout(ctx, timeout)

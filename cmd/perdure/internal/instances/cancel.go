@@ -32,15 +32,15 @@ func Cancel(env *cli.Env) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-The instance's code observes the cancellation where it waits, and can clean up. Until it ends, the instance is
-Cancelling. perdure terminate ends an instance without running its code.
+The code observes the cancellation at its current or next wait, and can clean up. The status is Cancelling
+until the code ends. perdure terminate ends an instance without running its code.
 
 With --activity, the command cancels one activity of the current execution, and the instance continues.
 perdure history shows the event ID of each activity.`
 	cmd.Example = `  perdure cancel order-7 --message "customer withdrew"
   perdure cancel order-7 && perdure wait order-7
   perdure cancel order-7 --activity 12 --message "carrier is down"`
-	cmd.Flags().Int64Var(&activity, "activity", 0, "event ID of the only activity to cancel")
+	cmd.Flags().Int64Var(&activity, "activity", 0, "event ID of a single activity to cancel")
 	cmd.Flags().StringVar(&message, "message", "", "reason, available to the code and in the history")
 	cli.CompleteFlag[string](cmd, "activity")
 	cmd.Long += jobfilter.Help("cancels")

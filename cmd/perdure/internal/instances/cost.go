@@ -20,20 +20,21 @@ func Cost(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.PrintResult(cost, costText(&cost))
+			return env.PrintResult(cost, CostText(&cost))
 		})
 	cmd.Long = cmd.Short + `.
 
 The estimate uses the history and AWS list prices. It assumes warm turns and no other load. Under load the
-same work costs less, because batches are shared. Cold turns cost more. It does not include the duration of
-activities, the calls that they make, child instances, client requests and logs. The command reads the whole
-history. Measured costs are in docs/operate/cost.md.`
+same work costs less, because batches are shared. Cold turns cost more. The estimate excludes the run time
+of activities, their calls to other services, child instances, client requests and logs. The command reads
+the whole history. Measured costs are in docs/operate/cost.md.`
 	cmd.Example = `  perdure cost order-7
   perdure cost order-7 --json | jq .dollars`
 	return cmd
 }
 
-func costText(cost *admin.CostEstimate) string {
+// CostText returns the cost of an instance as text.
+func CostText(cost *admin.CostEstimate) string {
 	var b term.Labels
 	b.Line("Instance", cost.InstanceID)
 	million := cost.Dollars * 1e6

@@ -11,14 +11,14 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// printDocument prints a history document of one execution, or of all if execution is empty.
+// printDocument prints a history document of one execution, or of all executions if execution is empty.
 func printDocument(ctx context.Context, env *cli.Env, cl *client.Client, s client.Status, execution string) error {
 	ids := []string{execution}
 	if execution == "" {
 		ids = nil
 		for x, err := range cl.Executions(ctx, s.InstanceID) {
 			if errors.Is(err, client.ErrNotFound) {
-				return noExecution(s, s.ExecutionID)
+				return NoExecution(s, s.ExecutionID)
 			}
 			if err != nil {
 				return err
@@ -43,8 +43,9 @@ func printDocument(ctx context.Context, env *cli.Env, cl *client.Client, s clien
 	return env.PrintJSON(doc)
 }
 
-// noExecution returns the error for a missing history. A purge deletes the history before the instance.
-func noExecution(s client.Status, execution string) error {
+// NoExecution returns the error for a missing history. While an instance is being purged, its history may already be
+// deleted.
+func NoExecution(s client.Status, execution string) error {
 	id := s.InstanceID
 	if s.Status == client.StatusDeleting {
 		return cli.Exitf(cli.CodeError, "instance %s is being purged and its history is deleted; "+
@@ -59,7 +60,7 @@ func readEvents(ctx context.Context, cl *client.Client, s client.Status, executi
 	var events []history.Event
 	for e, err := range cl.History(ctx, s.InstanceID, client.WithExecutionID(execution)) {
 		if errors.Is(err, client.ErrNotFound) {
-			return nil, noExecution(s, execution)
+			return nil, NoExecution(s, execution)
 		}
 		if err != nil {
 			return nil, err

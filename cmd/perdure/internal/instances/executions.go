@@ -19,7 +19,7 @@ func Executions(env *cli.Env) *cobra.Command {
 		func(ctx context.Context, cl *client.Client, id string) error {
 			return listExecutions(ctx, env, cl, id, p)
 		})
-	cmd.Long = cmd.Short + `, the current one first.
+	cmd.Long = cmd.Short + `, the current execution first.
 
 Continue-as-new starts the next execution. Each execution has its own history.`
 	cmd.Example = `  perdure executions poller

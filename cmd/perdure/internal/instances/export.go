@@ -23,11 +23,11 @@ func Export(env *cli.Env) *cobra.Command {
 	cmd.Long = cmd.Short + `.
 
 The output is a document (perdure.history/1) of all executions, the oldest first. It contains every input,
-result and event, so protect the file like the data in it. perdure import replays it against a binary without
-a hub, and perduretest.Replay replays it in a unit test.`
+result and event, so protect the file like its data. perdure import replays the document against a binary
+without a hub, and perduretest.Replay replays it in a unit test.`
 	cmd.Example = `  perdure export order-7 --hub production > order-7.json
   perdure import order-7.json --binary dist/orchestrator-local`
 	cmd.Flags().StringVar(&execution, "execution", "",
-		"ID of the execution to export (default: all, because one may refer to payloads of earlier ones)")
+		"ID of the execution to export (default: all; an execution may refer to earlier payloads)")
 	return cmd
 }

@@ -45,7 +45,7 @@ Statuses:
   Cancelling   cancelled, and running its cleanup
   Blocked      the code cannot process the history. perdure status shows why. Inputs are parked.
                The instance continues when a suitable build is deployed.
-  Paused       paused by a user. perdure status shows who and why. Inputs are parked until it is resumed.
+  Paused       paused by a user. perdure status shows the caller and the reason. Inputs are parked.
   Completed, Failed, Cancelled, Terminated
                ended
   Deleting     ended, and being purged. The hub finishes the purge within minutes.`
@@ -93,7 +93,7 @@ func listInstances(ctx context.Context, env *cli.Env, cl *client.Client, q clien
 	if err != nil {
 		return err
 	}
-	table := instanceTable(page.Items, q.Status == client.StatusPaused)
+	table := ListText(page.Items, q.Status == client.StatusPaused)
 	return env.PrintPage(httpapi.NewInstancePage(page), table, page.NextCursor)
 }
 
@@ -117,12 +117,12 @@ func readPages(
 	}
 }
 
-// maxListWidth is the number of columns up to which a list has the column PARENT.
+// maxListWidth is the maximum width of a table with the column PARENT, in characters.
 const maxListWidth = 120
 
-// instanceTable returns instances as a table. It has the column PARENT if an instance has a parent and there is space.
-// pauses adds the pause of each instance.
-func instanceTable(instances []client.Status, pauses bool) string {
+// ListText returns a table of instances. The table has the column PARENT if an instance has a parent and the table
+// does not exceed maxListWidth. If pauses is true, the table includes the pause of each instance.
+func ListText(instances []client.Status, pauses bool) string {
 	hasParent := slices.ContainsFunc(instances, func(s client.Status) bool { return s.Parent != nil })
 	if hasParent {
 		if text := instanceRows(instances, true, pauses); term.Width(text) <= maxListWidth {

@@ -28,7 +28,7 @@ func Pause(env *cli.Env) *cobra.Command {
 	var yes bool
 	hub := env.DeploymentCommand("pause", "Pause a hub", func(ctx context.Context, h *hubadmin.Admin) error {
 		if !yes {
-			fmt.Fprintf(env.Stderr, "hub %s: its functions stop receiving messages until it is resumed\n",
+			fmt.Fprintf(env.Stderr, "hub %s: functions stop receiving messages until the hub is resumed\n",
 				term.Clean(env.HubName))
 			if err := env.Confirm("pause"); err != nil {
 				return err
@@ -57,10 +57,10 @@ With an ID, the command pauses the instance. Its code does not run, and its inpu
 sub-orchestrations continue. perdure terminate still ends the instance immediately.
 
 Without an ID, the command pauses the hub. It disables the event source mappings of the queues and the rule of
-the sweeper. Functions finish the messages that they have received within 15 minutes. Messages and schedules
-wait for at most 14 days. Timers fire late, and retention and bulk jobs wait. Polling processes and their sweepers
-continue. If the command fails, repeat it.`
-	cmd.Example = `  perdure pause order-7 --message "the carrier asks to wait"
+the sweeper. Within 15 minutes, functions finish the messages that they have received. Messages and schedules
+wait for at most 14 days. Timers fire late, and retention and bulk jobs wait. Polling processes and their
+sweepers continue. If the command fails, repeat it.`
+	cmd.Example = `  perdure pause order-7 --message "waiting for the carrier"
   perdure pause --hub staging`
 	cmd.Flags().BoolVar(&yes, "yes", false, "no confirmation prompt for a hub")
 	return cmd

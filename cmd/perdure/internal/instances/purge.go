@@ -30,16 +30,16 @@ func Purge(env *cli.Env) *cobra.Command {
 
 The command deletes an instance that has ended, and its history. The ID is then free for another start. With
 --with-children, it first deletes all descendants that have ended. With --force, it first terminates a running
-instance. The hub finishes an interrupted purge within minutes, but repeat it with --with-children if that was
-set.`
+instance. The hub finishes an interrupted purge within minutes. Repeat an interrupted purge with
+--with-children.`
 	cmd.Example = `  perdure purge order-7
   perdure purge order-7 --with-children
   perdure purge order-7 --force`
 	cmd.Long += jobfilter.Help("purges")
 	cmd.Example += `
   perdure purge --name fulfil --status Completed --older-than 30d --dry-run`
-	cmd.Flags().BoolVar(&force, "force", false, "also running instances, which are terminated first")
-	cmd.Flags().BoolVar(&children, "with-children", false, "also all descendants that have ended")
+	cmd.Flags().BoolVar(&force, "force", false, "termination of running instances before the purge")
+	cmd.Flags().BoolVar(&children, "with-children", false, "deletion of all descendants that have ended")
 	jobfilter.Add(env, cmd, admin.OperationPurge, func(b *admin.JobRequest) { b.Force = force })
 	flagvalue.RequireID(cmd, "with-children", "; use --parent to select the children of an instance")
 	return cmd

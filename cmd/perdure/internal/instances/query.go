@@ -30,9 +30,9 @@ func Query(env *cli.Env) *cobra.Command {
 	cmd.Long = cmd.Short + `.
 
 NAME is a query handler of the instance's code. The orchestrator function replays the instance and runs the
-handler, also if the instance is paused, blocked or has ended. The history is not changed. The result is
-printed as JSON. INPUT is JSON, @FILE, or - for stdin (default: null). The command requires permission to
-invoke the hub's orchestrator function.`
+handler, even if the instance is paused, blocked or has ended. A query does not change the history. The
+command prints the result as JSON. INPUT is JSON, @FILE, or - for stdin (default: null). The command requires
+permission to invoke the hub's orchestrator function.`
 	cmd.Example = `  perdure query order-7 progress
   perdure query order-7 total '{"currency": "EUR"}'`
 	return cmd

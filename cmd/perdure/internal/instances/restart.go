@@ -41,20 +41,20 @@ func Restart(env *cli.Env) *cobra.Command {
 
 The command starts a new instance with the input and tags of the last execution, and prints its ID. The new
 instance runs the version that the start of the old one requested, or the highest version if it requested
-none. The old instance and its history stay, and its work is not undone. A repeated restart of the same
+none. The old instance and its history remain, and its work is not undone. A repeated restart of the same
 instance prints the same ID, unless --id is set.
 
-With --from-event EVENT, the new instance takes over the version and the history up to that event. Completed
+With --from-event EVENT, the new instance starts with the version and the history up to that event. Completed
 work is not repeated. Work in progress starts again with new timeouts. To recover from a bug, deploy the fix
-and restart from the last event that the faulty code received. Before that, purge children that were in
-progress and whose IDs are set by the code. perdure history of the new instance shows its origin as ExecutionRestarted.`
+and restart from the last event that the faulty code received. Before the restart, purge children in progress
+if the code sets their IDs. In the history of the new instance, the event ExecutionRestarted shows its origin.`
 	cmd.Example = `  perdure restart order-7
   perdure restart order-7 --from-event 12
   perdure restart order-7 --id order-7-again --version 2 --wait`
 	cmd.Flags().StringVar(&id, "id", "", "ID of the new instance (default: the old ID with .restart- and eight digits)")
 	cmd.Flags().StringVar(&version, "version", "",
 		"orchestration version, empty for the highest (default: the version that was requested)")
-	cmd.Flags().Int64Var(&from, "from-event", 0, "ID of the last event to take over from the history")
+	cmd.Flags().Int64Var(&from, "from-event", 0, "ID of the last event to keep of the history")
 	cmd.Flags().DurationVar(&delay, "delay", 0, flagvalue.DelayUsage)
 	cmd.Flags().BoolVar(&wait, "wait", false, flagvalue.WaitUsage)
 	return cmd

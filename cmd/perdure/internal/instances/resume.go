@@ -25,11 +25,11 @@ func Resume(env *cli.Env) *cobra.Command {
 				"use --all to enable all mappings of its queues", env.HubName)
 		}
 		if pausing, ok := errors.AsType[*hubadmin.PauseInProgressError](err); ok {
-			return cli.Exitf(cli.CodeError, "%v; what it had disabled is enabled again; "+
-				"if that pause is still running, repeat perdure resume when it has ended", pausing)
+			return cli.Exitf(cli.CodeError, "%v; the mappings that the pause disabled are enabled; "+
+				"if the pause is still running, repeat perdure resume after it ends", pausing)
 		}
 		if missing, ok := errors.AsType[*hubadmin.MissingTriggersError](err); ok {
-			return cli.Exitf(cli.CodeError, "%v; the others are enabled; "+
+			return cli.Exitf(cli.CodeError, "%v; the other mappings are enabled; "+
 				"use --all to enable all mappings of the hub's queues", missing)
 		}
 		if err != nil {
@@ -48,11 +48,11 @@ func Resume(env *cli.Env) *cobra.Command {
 	cmd.Long = cmd.Short + `.
 
 With an ID, the command resumes the instance. Its code receives the parked inputs in the order of their
-arrival. If the instance is not paused, the command says so and succeeds.
+arrival. If the instance is not paused, the command reports this on stderr and succeeds.
 
 Without an ID, the command resumes the hub. It enables the mappings and the rule that pause disabled, and
-waits until they are enabled. It lists the ones that it leaves disabled, and fails if some that pause
-disabled no longer exist.`
+waits until they are enabled. It lists the mappings that remain disabled. It fails if a mapping that pause
+disabled no longer exists.`
 	cmd.Example = `  perdure resume order-7
   perdure resume --hub staging`
 	cmd.Flags().BoolVar(&all, "all", false,

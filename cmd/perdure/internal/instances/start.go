@@ -45,9 +45,9 @@ func Start(env *cli.Env) *cobra.Command {
 	cmd.Long = cmd.Short + ` of an orchestration.
 
 The command prints the ID of the instance. With --wait, it also waits for the end and exits like perdure wait.
-With --event or --update, it starts the instance with --id only if it does not exist, and sends it the event
-or the update. With --update, it prints the result of the update. If --timeout expires first, the command exits
-with code 4 and the update continues.`
+With --event or --update, it starts the instance only if --id does not exist, and then sends the event or the
+update. With --update, it prints the result of the update. If --timeout expires first, the command exits with
+code 4 and the update continues.`
 	cmd.Example = `  perdure start fulfil --input '{"order": 7}'
   perdure start fulfil --id order-7 --input @order.json --wait
   perdure start remind --delay 72h --tag team=billing --tag order=7
@@ -183,8 +183,8 @@ func started(ctx context.Context, env *cli.Env, cl *client.Client, response http
 	return env.PrintResult(response, term.Clean(response.InstanceID)+"\n")
 }
 
-// startedAndWait prints the ID before it waits, because a user who interrupts the command needs it. With --json, the ID
-// goes to stderr, because stdout has only the result.
+// startedAndWait prints the ID and waits for the end. A user who interrupts the wait needs the ID. With --json, it
+// prints the ID on stderr, because stdout has only the result.
 func startedAndWait(ctx context.Context, env *cli.Env, cl *client.Client, id string) error {
 	if env.JSON {
 		fmt.Fprintln(env.Stderr, term.Clean(id))

@@ -27,7 +27,7 @@ func State(env *cli.Env) *cobra.Command {
 	cmd.Args = cli.MoreArgs(0, &key)
 	cmd.Long = cmd.Short + `.
 
-The state after the last operation is printed as JSON. The command requires permission to invoke the hub's
+The command prints the state after the last operation as JSON. It requires permission to invoke the hub's
 orchestrator function.`
 	cmd.Example = `  perdure state account ann`
 	return cmd

@@ -22,15 +22,15 @@ func Status(env *cli.Env) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-The status includes the tasks that the instance waits for, which are read from its history. Failure shows why
-an instance is Failed or Blocked. perdure list --help explains each status. A wait for an event that the code
-no longer needs is listed until the event arrives. Next names the most important step, with its command.
+The command reads the tasks that the instance waits for from its history. Failure shows why an instance is
+Failed or Blocked. perdure list --help explains each status. A wait for an event that the code no longer
+needs is listed until the event arrives. Next shows the most important step, with its command.
 
   Updated    time of the last change of the status or the custom status, not of attempts
   ATTEMPT    current attempt, which is due, queued or running, and the limit of the retry policy
   AGE        time since the task was scheduled
   NEXT       time until the next attempt, or until the task is due
-  STATUS     status of a child, or what is known about an activity. Only the first 10 children are read, which
+  STATUS     status of a child, or progress of an activity. Only the first 10 children are read, which
              costs one read each, and one more for a child that has ended.`
 	cmd.Example = `  perdure status order-7
   perdure status order-7 --limit 1000 --json | jq '.pending.items[] | select(.lastError)'

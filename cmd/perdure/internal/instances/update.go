@@ -33,8 +33,8 @@ func Update(env *cli.Env) *cobra.Command {
 
 NAME is an update handler of the instance's code. Its validator accepts or rejects the update, then the handler
 runs. The command waits for the result and prints it as JSON. INPUT is JSON, @FILE, or - for stdin (default:
-null). A paused or blocked instance processes the update when it continues. A repeated update with the same
---update-id runs once and returns the same result, for 30 days.
+null). A paused or blocked instance processes the update when it continues. Updates with the same --update-id
+run once, and return the same result for 30 days.
 
 If --timeout expires first, the command exits with code 4 and the update continues.`
 	cmd.Example = `  perdure update order-7 address '{"street": "Main St 5"}'
@@ -74,7 +74,8 @@ func (f *updateFlags) run(
 	return printUpdated(env, u, err)
 }
 
-// printUpdated prints the result of an update, or how to wait for an update that has no result yet.
+// printUpdated prints the result of an update. If there is no result yet, it returns an error with the command that
+// waits for the result.
 func printUpdated(env *cli.Env, u httpapi.UpdateResponse, err error) error {
 	text := string(u.Result)
 	e, ok := errors.AsType[*client.UpdateError](err)
@@ -89,7 +90,8 @@ func printUpdated(env *cli.Env, u httpapi.UpdateResponse, err error) error {
 	return env.PrintResult(u, text+"\n")
 }
 
-// stillUpdating prints an update without a result with --json, and returns the error that says how to wait for it.
+// stillUpdating returns the error of an update without a result, with the command that waits for the result. With
+// --json, it also prints the update.
 func stillUpdating(env *cli.Env, u httpapi.UpdateResponse, e *client.UpdateError, err error) error {
 	if u.UpdateID, u.Status = e.UpdateID, e.Status; env.JSON {
 		if err := env.PrintJSON(u); err != nil {

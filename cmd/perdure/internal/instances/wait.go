@@ -29,7 +29,7 @@ func Wait(env *cli.Env) *cobra.Command {
 	cmd.Long = cmd.Short + `.
 
 The command prints the status of the ended instance. With --started, it waits until the first turn has run, or
-cannot run because the instance is paused or blocked, prints the status and exits with code 0.
+until the instance is paused or blocked. It then prints the status and exits with code 0.
 
 Exit codes:
   0  completed
@@ -65,8 +65,8 @@ func waitForStart(ctx context.Context, env *cli.Env, cl *client.Client, id strin
 	return err
 }
 
-// waitAndPrint prints the status that wait returns. After the timeout it returns timedOut, and with --json prints the
-// last status that was read.
+// waitAndPrint prints the status that wait returns. After the timeout, it returns timedOut, and with --json it also
+// prints the last known status.
 func waitAndPrint(
 	ctx context.Context, env *cli.Env, id string, timeout time.Duration,
 	wait func(ctx context.Context, id string) (client.Status, error), timedOut error,
@@ -78,7 +78,7 @@ func waitAndPrint(
 	case err != nil && ctx.Err() != nil:
 		return s, interrupted("wait", id)
 	case errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil:
-		if env.JSON && s.InstanceID != "" { // it is empty if the first read did not finish
+		if env.JSON && s.InstanceID != "" { // the ID is empty if the first read did not finish
 			return s, cmp.Or(env.PrintJSON(httpapi.NewResultResponse(s)), timedOut)
 		}
 		return s, timedOut

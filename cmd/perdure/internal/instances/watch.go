@@ -29,7 +29,7 @@ func Watch(env *cli.Env) *cobra.Command {
 	cmd.Long = cmd.Short + `.
 
 The command prints events until the instance ends. It starts with the current execution and follows
-continue-as-new. With --json, each event is one line. The exit codes are those of perdure wait.`
+continue-as-new. With --json, each event is one line. The command exits like perdure wait.`
 	cmd.Example = `  perdure watch order-7
   perdure watch order-7 --timeout 10m --interval 5s
   perdure watch order-7 --json | jq 'select(.kind == "ActivityFailed")'`
@@ -156,7 +156,7 @@ func (w *watcher) show(events []history.Event) error {
 	return nil
 }
 
-// line formats a table row before the other rows are known. Its columns are wide enough for most rows.
+// line formats a table row without the widths of the other rows. Its columns are wide enough for most rows.
 func line(cells []string) string {
 	s := fmt.Sprintf("%5s  %8s  %6s  %-27s  %-16s  %s", cells[0], cells[1], cells[2], cells[3], cells[4], cells[5])
 	return strings.TrimRight(s, " ") + "\n"

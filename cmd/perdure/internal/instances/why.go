@@ -59,15 +59,16 @@ func showCancellations(
 	}
 	page, err := cl.CancellationsPage(ctx, id, execution, p)
 	if errors.Is(err, client.ErrNotFound) {
-		return noExecution(s, execution)
+		return NoExecution(s, execution)
 	}
 	if err != nil {
 		return err
 	}
-	return env.PrintPage(httpapi.NewCancellationPage(page), cancellationsText(s, page), page.NextCursor)
+	return env.PrintPage(httpapi.NewCancellationPage(page), CancellationsText(s, page), page.NextCursor)
 }
 
-func cancellationsText(s client.Status, page client.CancellationPage) string {
+// CancellationsText returns a page of the cancellations of an instance as text.
+func CancellationsText(s client.Status, page client.CancellationPage) string {
 	head := describe.InstanceHeader(s) +
 		fmt.Sprintf("execution %s%s\n", term.Clean(page.ExecutionID), startedText(page.StartedAt))
 	head += callerLine("started", s.StartedBy) + callerLine("terminated", s.TerminatedBy)
@@ -90,7 +91,7 @@ func cancellationsText(s client.Status, page client.CancellationPage) string {
 	return head + "\n" + t.String()
 }
 
-// startedText returns when an execution started, or "" if that is not known.
+// startedText returns the start time of an execution, or "" if the time is unknown.
 func startedText(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -98,7 +99,7 @@ func startedText(at time.Time) string {
 	return ", started " + term.Time(at)
 }
 
-// callerLine returns a line with the caller of an operation, or "" if it is not known.
+// callerLine returns a line with the caller of an operation, or "" if the caller is unknown.
 func callerLine(what, name string) string {
 	if name == "" {
 		return ""
@@ -106,8 +107,8 @@ func callerLine(what, name string) string {
 	return fmt.Sprintf("%s by %s\n", what, term.Clean(name))
 }
 
-// insteadText describes the failure of an instance without cancellations, or names the command that shows what the
-// instance waits for.
+// insteadText describes the failure of an instance without cancellations. If the instance has not ended, it names the
+// command that lists the pending tasks.
 func insteadText(s client.Status) string {
 	var what string
 	switch {
@@ -118,7 +119,7 @@ func insteadText(s client.Status) string {
 	case s.Status.Terminal():
 		return ""
 	default:
-		return "\nperdure status " + term.ShellQuote(s.InstanceID) + " shows what the instance waits for"
+		return "\nperdure status " + term.ShellQuote(s.InstanceID) + " lists the pending tasks"
 	}
 	text, _, _ := strings.Cut(describe.Failure(s.Failure), "\n")
 	return fmt.Sprintf("; %s: %s\nsee perdure status %s and perdure history %[3]s",
@@ -141,7 +142,7 @@ func reasonText(x *client.Cancellation) string {
 
 func observedText(x *client.Cancellation) string { return sinceText(x.DecidedAt, x.SeenAt) }
 
-// sinceText returns the time between two times, or a dash if one of them is not known.
+// sinceText returns the duration between two times, or a dash if one of them is unknown.
 func sinceText(from, at time.Time) string {
 	if from.IsZero() || at.IsZero() {
 		return "—"
@@ -149,8 +150,8 @@ func sinceText(from, at time.Time) string {
 	return "+" + term.Duration(at.Sub(from))
 }
 
-// outcomeText returns how cancelled work ended, and the time until then if it is known. For an activity it is the time
-// since the worker observed the cancellation, for other work since the decision.
+// outcomeText returns the outcome of cancelled work and, if known, the time until the work ended. The time starts when
+// the worker observed the cancellation of an activity, or at the decision to cancel other work.
 func outcomeText(x *client.Cancellation) string {
 	from := x.SeenAt
 	if from.IsZero() {

@@ -27,7 +27,7 @@ func TestWhy_unknownTimes_printsNoDuration(t *testing.T) {
 	}
 	var page client.CancellationPage
 	page.Items = []client.Cancellation{{Target: client.TargetTimer, DecidedAt: at}}
-	if got := cancellationsText(client.Status{}, page); strings.Contains(got, "0001") || strings.Contains(got, "+") {
-		t.Errorf("of an execution whose start is not known: %s", got)
+	if got := CancellationsText(client.Status{}, page); strings.Contains(got, "0001") || strings.Contains(got, "+") {
+		t.Errorf("an execution without a start time: %s", got)
 	}
 }

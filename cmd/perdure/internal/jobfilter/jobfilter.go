@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// filter holds the flags that select the instances of a job.
+// filter contains the flags that select the instances of a job.
 type filter struct {
 	name, version, parent, olderThan, startedAfter, startedBefore string
 	statuses, tags                                                []string
@@ -36,12 +36,12 @@ var filterFlags = []string{
 func Help(verb string) string {
 	return fmt.Sprintf(`
 
-With a filter instead of an ID, the hub %s all matching instances that started before now. It does so in
-the background, and perdure jobs shows the progress.`, verb)
+With a filter instead of an ID, the hub %s all matching instances that started before now. The job runs in
+the background, and perdure jobs shows its progress.`, verb)
 }
 
-// Add makes a command accept a filter instead of an instance ID. complete sets the fields of the request that other
-// flags of the command determine.
+// Add makes a command accept a filter instead of an instance ID. The function complete sets the fields of the request
+// that depend on other flags of the command.
 func Add(env *cli.Env, cmd *cobra.Command, op provider.Operation, complete func(r *admin.JobRequest)) {
 	f := &filter{now: env.Now}
 	flags := cmd.Flags()

@@ -72,7 +72,7 @@ func (f *deadLetterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.queue, "queue", "", "queue of the dead letters: inbox, timers or a work queue")
 	flags.StringVar(&f.reason, "reason", "", "prefix of the reason, such as corrupt:")
-	flags.StringVar(&f.instance, "instance", "", "ID of the instance that they belong to")
+	flags.StringVar(&f.instance, "instance", "", "ID of the instance of the dead letters")
 }
 
 func (f *deadLetterFlags) query(ids ...string) admin.DeadLetterQuery {
@@ -94,7 +94,7 @@ func (c *deadLetterCommands) list() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := c.PrintResult(found.list(), deadLetterTable(found.letters)); err != nil {
+		if err := c.PrintResult(found.list(), DeadLetterTable(found.letters)); err != nil {
 			return err
 		}
 		if !c.JSON {
@@ -193,7 +193,7 @@ resent it. --force includes them, and an event may then take effect twice.`
 	cmd.Example = `  perdure dead-letters redrive 5fea7756-0ea4-451a-a703-a558b933e274
   perdure dead-letters redrive --reason corrupt: --instance order-7`
 	cmd.Flags().BoolVar(&f.force, "force", false,
-		"also dead letters that are in the history or were sent again")
+		"inclusion of dead letters that are in the history or resent")
 	return cmd
 }
 
@@ -211,7 +211,8 @@ reason corrupt:, or without a reason, is the only copy of its message.`
 	return cmd
 }
 
-// action returns a command that processes the dead letters with the given IDs, or those that the flags select.
+// action returns a command that processes the dead letters with the given IDs, or the dead letters that the flags
+// select.
 func (c *deadLetterCommands) action(
 	name, short string, f *deadLetterFlags,
 	act func(ctx context.Context, a *admin.Client, q admin.DeadLetterQuery) (admin.DeadLetterResult, error),
@@ -247,7 +248,7 @@ func (c *deadLetterCommands) action(
 	return cmd
 }
 
-// previewSample is the number of dead letters that are shown before the confirmation prompt.
+// previewSample is the maximum number of dead letters that a preview shows before the confirmation prompt.
 const previewSample = 10
 
 // preview prints the selected dead letters and asks for a confirmation. With --dry-run it only prints them.
@@ -266,15 +267,15 @@ func (c *deadLetterCommands) preview(
 		return false, err
 	}
 	if f.dryRun {
-		return false, c.PrintResult(found.list(), deadLetterTable(found.letters))
+		return false, c.PrintResult(found.list(), DeadLetterTable(found.letters))
 	}
-	_, _ = fmt.Fprint(c.Stderr, deadLetterTable(found.letters))
+	_, _ = fmt.Fprint(c.Stderr, DeadLetterTable(found.letters))
 	c.printCounts(found)
 	err = c.Confirm(provider.Operation(name))
 	return err == nil, err
 }
 
-// done prints the result of an action, or returns the error of an incomplete one.
+// done prints the result of an action. If the action is incomplete, it returns an error.
 func (c *deadLetterCommands) done(name string, ids []string, done admin.DeadLetterResult, err error) error {
 	if c.JSON {
 		if printed := c.PrintJSON(deadLetterResult(done)); printed != nil {
@@ -298,12 +299,12 @@ func (c *deadLetterCommands) done(name string, ids []string, done admin.DeadLett
 		return nil
 	}
 	if done.Skipped > 0 {
-		fmt.Fprintf(c.Stderr, "%d kept, because their content is in the history or was sent again; "+
+		fmt.Fprintf(c.Stderr, "%d skipped, because they are in the history or were sent again; "+
 			"use --force to redrive them, or perdure dead-letters drop to delete them\n", done.Skipped)
 	}
 	if done.TooRecent > 0 {
 		fmt.Fprintf(c.Stderr, "%d skipped, because they arrived after the command started; "+
-			"they include redriven ones that failed again\n", done.TooRecent)
+			"they include redriven dead letters that failed again\n", done.TooRecent)
 	}
 	return c.Print(term.Number(done.Done) + "\n")
 }

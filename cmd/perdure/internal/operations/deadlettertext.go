@@ -20,7 +20,8 @@ func printable(found []admin.DeadLetter) []httpapi.DeadLetter {
 	return all
 }
 
-func deadLetterTable(found []admin.DeadLetter) string {
+// DeadLetterTable returns dead letters as a table.
+func DeadLetterTable(found []admin.DeadLetter) string {
 	if len(found) == 0 {
 		return "no dead letters found\n"
 	}

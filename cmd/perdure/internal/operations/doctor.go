@@ -1,4 +1,4 @@
-// Package operations has the commands of the operator of a task hub.
+// Package operations contains the commands for operators of a task hub.
 package operations
 
 import (

@@ -24,8 +24,8 @@ func Jobs(env *cli.Env) *cobra.Command {
 	})
 	cmd.Long = cmd.Short + `.
 
-A bulk job purges, cancels or terminates all instances that match a filter. The list has the jobs that are
-running and those that ended in the last seven days.`
+A bulk job purges, cancels or terminates all instances that match a filter. The list has running jobs, and
+jobs that ended in the last seven days.`
 	cmd.Example = `  perdure purge --name fulfil --status Completed --older-than 30d
   perdure jobs
   perdure jobs cancel 01K0…`

@@ -34,8 +34,8 @@ const (
 	defaultConcurrency = 32
 )
 
-// next returns the command that continues this one. where has the flags for its position. The other flags are those of
-// this command without --after-restore, which would delete the messages that were sent since.
+// next returns the command that continues this one. where contains the flags for its position. The command has the
+// other flags of this one, except --after-restore, which would delete the messages that this run sent.
 func (f *reconcileFlags) next(env *cli.Env, where ...string) string {
 	args := []string{"reconcile"}
 	if f.lookback != defaultLookback {
@@ -93,7 +93,7 @@ func reconcile(ctx context.Context, env *cli.Env, a *admin.Client, f *reconcileF
 	}
 	f.how.Lookback = lookback
 	if f.afterRestore && f.how.Cursor != "" {
-		return errors.New("--after-restore deletes what was sent so far; do not use it with --cursor")
+		return errors.New("--after-restore deletes the messages of the earlier run; do not use it with --cursor")
 	}
 	if f.afterRestore && len(f.how.Instances) > 0 {
 		return errors.New("--after-restore deletes the messages of all instances; do not use it with --instance")
@@ -104,7 +104,7 @@ func reconcile(ctx context.Context, env *cli.Env, a *admin.Client, f *reconcileF
 		}
 	}
 	if !f.yes {
-		fmt.Fprintf(env.Stderr, "hub %s: messages and timers are sent again, work in progress may run twice\n",
+		fmt.Fprintf(env.Stderr, "hub %s: messages and timers are resent; work in progress may run twice\n",
 			term.Clean(env.HubName))
 		if f.afterRestore {
 			fmt.Fprintln(env.Stderr, "all messages in its queues and all schedules of its timers are deleted first")
@@ -173,7 +173,7 @@ func waitingText(service string, soFar time.Duration) string {
 	return fmt.Sprintf("waiting for %s, %s so far", cmp.Or(service, "AWS"), minutes)
 }
 
-// purgeQueues deletes the messages and schedules of a history that was replaced by a restore.
+// purgeQueues deletes the messages and timer schedules that do not belong to the restored table.
 func purgeQueues(ctx context.Context, env *cli.Env, a *admin.Client, f *reconcileFlags) error {
 	again := f.next(env, "--after-restore")
 	fmt.Fprintf(env.Stderr, "deleting messages and timer schedules; nothing is sent for %v after that\n",
@@ -204,7 +204,7 @@ func purgeQueues(ctx context.Context, env *cli.Env, a *admin.Client, f *reconcil
 
 func printReconciled(env *cli.Env, f *reconcileFlags, result admin.ReconcileResult, err error) error {
 	if err != nil && result.Instances == 0 && result.Cursor == "" && !f.afterRestore {
-		return err // it failed before the first instance
+		return err // the run failed before the first instance
 	}
 	next := func(where ...string) string { return f.next(env, where...) }
 	if printed := env.PrintResult(result, reconciledText(result, next)); printed != nil {
@@ -268,7 +268,8 @@ func reconciledText(r admin.ReconcileResult, next func(where ...string) string) 
 	return b.String()
 }
 
-// maxInstancesShown is the number of remaining instances that are printed; --json has all.
+// maxInstancesShown is the maximum number of remaining instances that the text output lists. The --json output has all
+// of them.
 const maxInstancesShown = 20
 
 // instanceFlags returns the first remaining instances as flags of the next command.

@@ -29,9 +29,9 @@ func Sweep(env *cli.Env) *cobra.Command {
   perdure sweep --json`
 	cmd.Long = cmd.Short + `.
 
-A purge deletes the large payloads of an instance. This command deletes the remaining ones in the payload
-store: payloads of starts that failed, and payloads that were stored after a purge. It lists all objects that
-are at least two days old, a thousand per call, and reads one item per execution. Run it about once a month.
+A purge deletes the large payloads of an instance. This command deletes the payloads that remain in the
+payload store after failed starts, or that were stored after a purge. It lists all objects that are at least
+two days old, a thousand per call, and reads one item per execution. Run it about once a month.
 The command has no preview. The hub's sweeper, which runs every two minutes, does not delete these payloads.`
 	return cmd
 }

@@ -84,7 +84,7 @@ func printChanges(env *cli.Env, found *changeCounts) error {
 	return env.PrintResult(found, t.String())
 }
 
-// exit returns an error if histories were not read, because their instances may need old code.
+// exit returns an error if some histories were not read, because their instances may need old code.
 func (n *changeCounts) exit() error {
 	var lacks []string
 	if !n.Complete {
@@ -235,7 +235,7 @@ func byVersion(a, b changeCount) int {
 	)
 }
 
-// separate puts the versions without changes in a separate list.
+// separate moves the versions without changes to a separate list.
 func (n *changeCounter) separate(all []changeCount) changeCounts {
 	found := changeCounts{
 		Changes: []changeCount{}, WithoutChanges: []unchangedCount{},

@@ -13,7 +13,8 @@ import (
 // stopTimeout is the time between SIGTERM and the kill of a program.
 const stopTimeout = 45 * time.Second
 
-// New returns a program that gets SIGTERM when ctx ends, and is killed if it does not stop.
+// New returns a program that receives SIGTERM when ctx ends. The program is killed if it does not stop within 45
+// seconds.
 func New(ctx context.Context, path string, environ []string) *exec.Cmd {
 	p := exec.CommandContext(ctx, path)
 	p.Env = environ
@@ -22,7 +23,7 @@ func New(ctx context.Context, path string, environ []string) *exec.Cmd {
 	return p
 }
 
-// Run runs a program. A program that ends after ctx has ended has not failed, whether or not it handles the signal.
+// Run runs a program and waits for its end. If ctx has ended, exit code 0 and termination by SIGTERM are not errors.
 func Run(ctx context.Context, p *exec.Cmd, name string) error {
 	err := p.Run()
 	if ctx.Err() != nil {

@@ -11,7 +11,8 @@ import (
 // Version is an orchestration in one version.
 type Version struct{ Orchestration, Version string }
 
-// EachInstance reads all instances in one pass, so that a status change does not hide an instance.
+// EachInstance calls do for each instance of a list. It reads the list in one pass, so that a status change does not
+// hide an instance.
 func EachInstance(
 	list func(client.Paging) (client.Page[client.Status], error), p *cli.Progress, do func(s *client.Status),
 ) error {

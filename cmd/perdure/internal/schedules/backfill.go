@@ -26,8 +26,8 @@ func backfillCommand(env *cli.Env) *cobra.Command {
 	cmd.Long = cmd.Short + `.
 
 Times that already have a run are skipped, so the command can be repeated. The runs execute one after
-another, or concurrently if the overlap policy allows it. Times that become due meanwhile run first. perdure
-schedule show lists the remaining backfills.`
+another, or concurrently if the overlap policy allows it. Times that become due during a backfill run first.
+perdure schedule show lists the remaining backfills.`
 	cmd.Example = `  perdure schedule backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z`
 	flags := cmd.Flags()
 	flags.StringVar(&from, "from", "", "first time, RFC 3339")

@@ -16,7 +16,7 @@ func deleteCommand(env *cli.Env) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-The schedule ends after its current run, at least a minute later, so that a put in flight cannot restore it.
+The schedule ends after its current run, at least a minute later, so that a concurrent put cannot restore it.
 To cancel the run as well, use perdure cancel schedule:ID. A schedule that has already ended is purged.`
 	cmd.Example = "  perdure schedule delete nightly"
 	return cmd

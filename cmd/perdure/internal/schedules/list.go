@@ -50,7 +50,7 @@ func whenText(s *client.ScheduleStatus) string {
 	return term.OrDash(strings.TrimSpace(term.Clean(s.Schedule.Expression + " " + s.Schedule.TimeZone)))
 }
 
-// lastText returns the start of the current run, or the outcome of the last one.
+// lastText returns the start time of the current run, or the outcome of the last run.
 func lastText(s *client.ScheduleStatus) string {
 	switch {
 	case s.CurrentRun != nil && s.RuntimeStatus.Terminal():

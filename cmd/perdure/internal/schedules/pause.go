@@ -16,8 +16,9 @@ func pauseCommand(env *cli.Env) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-A paused schedule starts no runs at its times. A run in progress continues, and perdure schedule run starts
-one. If the instance of the schedule is paused, the pause takes effect when the instance is resumed.`
+A paused schedule starts no runs at its times. A run in progress continues, and perdure schedule run can
+start another run. If the instance of the schedule is paused, the pause takes effect when the instance is
+resumed.`
 	cmd.Example = `  perdure schedule pause nightly --message "for the migration"`
 	return cmd
 }

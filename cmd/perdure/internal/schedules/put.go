@@ -50,8 +50,9 @@ func putCommand(env *cli.Env) *cobra.Command {
 	cmd := env.ClientCommand("put SCHEDULE", "Create or replace a schedule", argSchedule, put)
 	cmd.Long = cmd.Short + `.
 
-A replaced schedule keeps its current run and stays paused. Flags that are not set have their defaults. The
-command does not check that the orchestration exists: without one, the first run is Blocked.
+The current run of a replaced schedule continues, and a pause remains in effect. Flags that are not set have
+their defaults. The command does not check that the orchestration exists. If it does not exist, the first run
+is Blocked.
 
 --expression is one of
   rate(5 minutes)      minutes, hours or days

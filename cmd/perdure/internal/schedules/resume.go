@@ -18,8 +18,8 @@ func resumeCommand(env *cli.Env) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-Its catch-up policy decides which missed times run now. The command also resumes the instance of the schedule
-if it is paused with perdure pause schedule:ID.`
+The catch-up policy of the schedule decides which missed times run now. If the instance of the schedule is
+paused with perdure pause schedule:ID, the command also resumes the instance.`
 	cmd.Example = "  perdure schedule resume nightly"
 	return cmd
 }

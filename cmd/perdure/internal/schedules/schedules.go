@@ -1,4 +1,4 @@
-// Package schedules has the commands that manage schedules.
+// Package schedules contains the commands that manage schedules.
 package schedules
 
 import (
@@ -21,8 +21,8 @@ func New(env *cli.Env) *cobra.Command {
 		Use: "schedule", Short: "Manage schedules",
 		Long: `Manage schedules, which start orchestrations by a rate or cron expression.
 
-A schedule is the instance schedule:ID. Its history lists what it started, and perdure status shows what it
-waits for. Its runs are the instances ID@TIME.`,
+A schedule is the instance schedule:ID, so perdure history and perdure status support schedules. The runs of
+a schedule are the instances ID@TIME.`,
 		Example: `  perdure schedule put nightly --orchestration report --expression "0 2 * * *" --time-zone Asia/Tokyo
   perdure schedule list
   perdure schedule pause nightly --message "for the migration"

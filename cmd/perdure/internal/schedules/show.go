@@ -36,12 +36,12 @@ func showCommand(env *cli.Env) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-A current run that is Blocked or Paused holds up the schedule: later times follow the overlap policy.`
+While the current run is Blocked or Paused, the overlap policy applies to the following times.`
 	cmd.Example = "  perdure schedule show nightly"
 	return cmd
 }
 
-// shownSchedule is a schedule with the fields that are read from other instances.
+// shownSchedule is a schedule with data of its instance and of its current run.
 type shownSchedule struct {
 	client.ScheduleStatus
 

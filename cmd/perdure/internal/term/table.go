@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Headers of columns that many tables have.
+// Column headers that several tables share.
 const (
 	ColumnName          = "NAME"
 	ColumnOrchestration = "ORCHESTRATION"
@@ -18,7 +18,7 @@ const (
 type Table struct {
 	Header []string
 	rows   [][]string
-	// notes are lines below a row, by its index.
+	// notes contains the lines below a row, by the index of the row.
 	notes map[int][]string
 }
 
@@ -55,7 +55,7 @@ func (t *Table) String() string {
 	var b strings.Builder
 	for i, row := range all {
 		b.WriteString(strings.TrimRight(layOut(row, widths, right), " ") + "\n")
-		for _, line := range t.notes[i-1] { // all begins with the header
+		for _, line := range t.notes[i-1] { // the first line of all is the header
 			b.WriteString(NoteIndent + line + "\n")
 		}
 	}

@@ -32,7 +32,7 @@ func Width(text string) int {
 // maxShown is the number of IDs that SomeOf returns.
 const maxShown = 5
 
-// SomeOf returns the first IDs and the number of the others. all is the total number.
+// SomeOf returns the first IDs and the number of the remaining IDs. all is the total number of IDs.
 func SomeOf(ids []string, all int) string {
 	shown := ids[:min(len(ids), maxShown)]
 	text := strings.Join(shown, ", ")
@@ -92,7 +92,7 @@ func Ending(s string, longest int) string {
 	return OneLine(s)
 }
 
-// ScreenWidth is the number of columns that sentences are wrapped to.
+// ScreenWidth is the maximum number of columns of wrapped text.
 const ScreenWidth = 100
 
 // Wrap returns a text in lines of at most width columns. The first line begins with head, the others are indented by
@@ -124,7 +124,7 @@ func Wrap(head, text string, width int) []string {
 // hashLength is the number of characters of a hash that are printed.
 const hashLength = 12
 
-// BuildID returns the ID of a build, and only the first characters of a hash.
+// BuildID returns the ID of a build. It shortens a hash to its first 12 characters.
 func BuildID(id string) string {
 	if len(id) > hashLength && strings.Trim(id, "0123456789abcdef") == "" {
 		return id[:hashLength]

@@ -23,14 +23,14 @@ func ParseAllowance(text string) (a Allowance, err error) {
 	} else {
 		a.number, err = strconv.Atoi(text)
 	}
-	if err != nil || a.number < 0 || !(a.share >= 0 && a.share <= 100) { // it may be NaN
+	if err != nil || a.number < 0 || !(a.share >= 0 && a.share <= 100) { // also rejects NaN
 		return a, fmt.Errorf("must be a number or a percentage of instances, such as 1%%, is %q", text)
 	}
 	return a, nil
 }
 
-// allows reports whether so many of the replayed instances may be unreadable. It never allows all, because the result
-// would say nothing about the code.
+// allows reports whether the number of unreadable instances is within the allowance. It returns false if all replayed
+// instances are unreadable, because the result would not verify the code.
 func (a Allowance) allows(unread, replayed int) bool {
 	switch unread {
 	case 0:

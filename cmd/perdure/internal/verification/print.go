@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
 )
 
-// shownFindings is the number of findings that are printed; --json has more.
+// shownFindings is the maximum number of findings in the text output. The --json output has more.
 const shownFindings = 20
 
 // longestFinding limits the text of a finding, which may be a stack.

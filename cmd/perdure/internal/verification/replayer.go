@@ -19,10 +19,10 @@ import (
 const (
 	// readyTimeout limits the time until a binary reports that it can replay.
 	readyTimeout = 30 * time.Second
-	// replyTimeout limits the time without a message during a replay. It is longer than the turn timeout, at which the
-	// replay itself stops.
+	// replyTimeout limits the time without a message during a replay. It is longer than the turn timeout, after which
+	// the binary itself stops the replay.
 	replyTimeout = time.Minute
-	// maxOutput is the number of bytes that are kept of a binary's output.
+	// maxOutput is the maximum number of bytes of a binary's output in an error.
 	maxOutput = 4 << 10
 )
 
@@ -34,7 +34,7 @@ type replayer struct {
 }
 
 // replay returns the verdict on a history. If the process ends during the replay, the verdict is a problem, because the
-// function would end too.
+// deployed function would end as well.
 func (p *replayer) replay(ctx context.Context, h *replaycheck.History, from source) (*replaycheck.Verdict, error) {
 	if p.process == nil {
 		started, err := startReplay(ctx, p.binary)
@@ -76,14 +76,14 @@ type replayProcess struct {
 	output *tail
 }
 
-// exitState is how a process ended.
+// exitState describes the end of a process.
 type exitState struct {
 	err    error
 	output string
 }
 
-// startReplay starts the binary and waits until it reports that it can replay. The binary gets no settings of a hub and
-// no credentials.
+// startReplay starts the binary and waits until it reports that it can replay. The binary receives no settings of a hub
+// and no credentials.
 func startReplay(ctx context.Context, binary string) (*replayProcess, error) {
 	ctx, kill := context.WithCancel(ctx)
 	p := &replayProcess{kill: kill, output: &tail{}}
@@ -153,7 +153,7 @@ func (p *replayProcess) replay(ctx context.Context, h *replaycheck.History, from
 func (p *replayProcess) respond(ctx context.Context, reply *replaycheck.Reply, from source) (err error) {
 	var doc json.RawMessage
 	var object []byte
-	p.idle.Stop() // the read of the store does not count
+	p.idle.Stop() // the limit does not include reads of the payload store
 	switch {
 	case reply.Wanted != nil:
 		doc, err = from.document(*reply.Wanted)
@@ -180,7 +180,7 @@ func (p *replayProcess) respond(ctx context.Context, reply *replaycheck.Reply, f
 	}
 }
 
-// stop ends the process. It can be called again.
+// stop ends the process. Repeated calls have no effect.
 func (p *replayProcess) stop() exitState {
 	p.idle.Stop()
 	_ = p.in.Close() // the process ends unless it hangs
@@ -206,7 +206,7 @@ func replayEnvironment(environ []string) []string {
 	return kept
 }
 
-// tail keeps the last bytes of an output.
+// tail is a writer that stores only the last bytes of an output.
 type tail struct {
 	mu   sync.Mutex
 	last []byte

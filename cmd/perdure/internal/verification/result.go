@@ -55,7 +55,8 @@ type Finding struct {
 	Problem       string  `json:"problem"`
 }
 
-// ExitError returns the error that sets the exit code. overdue is true if the time limit ended the verification.
+// ExitError returns the error that sets the exit code, or nil. overdue is true if the time limit ended the
+// verification.
 func (v *Result) ExitError(allowed Allowance, timeout time.Duration, overdue bool) error {
 	blocked := 0
 	for i := range v.Orchestrations {

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/scan"
 )
 
-// sample chooses instances of each version: those whose IDs have the lowest hashes. This is as good as a random choice,
-// and the same each time.
+// sample chooses the instances of each version whose IDs have the lowest hashes. The choice is as uniform as a random
+// choice, and repeated runs make the same choice.
 type sample struct {
 	of map[scan.Version][]candidate
 }

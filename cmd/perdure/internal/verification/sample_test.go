@@ -32,7 +32,7 @@ func TestSample_severalVersions_hasShareOfEach(t *testing.T) {
 		t.Errorf("chosen: %v", by)
 	}
 	if again, _ := drawnOf(100); strings.Join(again, " ") != strings.Join(ids, " ") {
-		t.Error("another draw has others")
+		t.Error("a repeated draw has other instances")
 	}
 	if _, by := drawnOf(6); by[scan.Version{Orchestration: "few", Version: "1"}] != 3 {
 		t.Errorf("of six: %v", by)

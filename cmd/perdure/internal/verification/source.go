@@ -15,11 +15,12 @@ import (
 // source reads the documents and objects to which a history refers.
 type source struct {
 	document func(history.Reference) (json.RawMessage, error)
-	// object reads an object of the payload store. It is nil if there is none, or if it cannot be read.
+	// object reads an object of the payload store. It is nil if the history does not refer to any object.
 	object func(key string) ([]byte, error)
 }
 
-// source returns a source that reads only what the history refers to, because the binary must not read other data.
+// source returns a source that reads only data to which the history refers, because the binary must not read other
+// data.
 func (v *Verification) source(ctx context.Context, h *replaycheck.History) source {
 	s := source{document: func(ref history.Reference) (doc json.RawMessage, err error) {
 		err = v.retry(ctx, func() error {
@@ -72,8 +73,9 @@ type objects struct {
 	left     int // the number of requests that the replay may still make
 }
 
-// maxRequestsEach is the number of requests of a replay for each stored payload. Code reads a payload once, and that of
-// an update twice. A payload that was fetched ahead and dropped from the cache is requested again.
+// maxRequestsEach is the maximum number of requests of a replay for each stored payload. A replay reads the payload of
+// an update twice, and other payloads once. It also repeats requests for prefetched payloads that were dropped from the
+// cache.
 const maxRequestsEach = 4
 
 // objectsOf returns the payloads of a history in the payload store.
@@ -123,8 +125,8 @@ const (
 	maxDelay   = 30 * time.Second
 )
 
-// retry repeats a call while it fails with transient errors, until ctx ends. A service that throttles for long
-// therefore does not discard the findings so far.
+// retry repeats a call while it fails with transient errors, until ctx ends. Therefore, long throttling does not
+// discard the findings so far.
 func (v *Verification) retry(ctx context.Context, call func() error) error {
 	for delay := firstDelay; ; delay = min(2*delay, maxDelay) {
 		err := call()

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// concurrency is the number of processes of the binary. Most of the time is spent on reading histories.
+	// concurrency is the number of processes of the binary. They spend most of the time reading histories.
 	concurrency = 4
 	// maxFindings limits the findings of each outcome, and of a result.
 	maxFindings = 1000
@@ -223,8 +223,8 @@ func (v *Verification) progressText() string {
 		v.replayed, v.chosen, blocks, unread)
 }
 
-// addFinding adds a finding unless there are enough with its outcome. Each outcome has its own limit, so that harmless
-// findings cannot displace others.
+// addFinding adds a finding unless its outcome already has maxFindings. Each outcome has its own limit, so that
+// harmless findings cannot displace others.
 func (v *Verification) addFinding(f *Finding) {
 	if all := v.findings[f.Outcome]; f.Outcome != OutcomeContinues && len(all) < maxFindings {
 		v.findings[f.Outcome] = append(all, *f)
@@ -258,5 +258,5 @@ func (v *Verification) Result() Result {
 
 // otherInputsText returns the number of inputs that differ, and the first one.
 func otherInputsText(v *replaycheck.Verdict) string {
-	return fmt.Sprintf("%d inputs differ from those recorded: %s", v.OtherInputs, v.FirstInput)
+	return fmt.Sprintf("%d inputs differ from the recorded inputs: %s", v.OtherInputs, v.FirstInput)
 }

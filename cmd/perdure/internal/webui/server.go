@@ -21,7 +21,7 @@ import (
 	"github.com/perdure/perdure/ui"
 )
 
-// API returns the API of an endpoint, or that of the hub if the endpoint is empty.
+// API returns a handler that forwards to the API of an endpoint, or the API of the hub if endpoint is empty.
 func API(ctx context.Context, env *cli.Env, endpoint string) (http.Handler, error) {
 	if endpoint == "" {
 		h, err := env.Open(ctx)
@@ -58,7 +58,7 @@ func API(ctx context.Context, env *cli.Env, endpoint string) (http.Handler, erro
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusBadGateway)
 			fmt.Fprintf(w, `{"type":"about:blank","title":"Bad Gateway","status":502,"code":"unavailable",`+
-				`"retryable":true,"detail":%s}`, strconv.Quote("the API at "+to.Host+" was not reached"))
+				`"retryable":true,"detail":%s}`, strconv.Quote("cannot reach the API at "+to.Host))
 		},
 	}, nil
 }
@@ -77,8 +77,8 @@ func newHandler(api http.Handler, port int) http.Handler {
 	return originguard.Loopback(port).Handler(protection.Handler(mux), "open the URL that perdure ui printed")
 }
 
-// apiHeaders are set in every response of the API, so that a browser that navigates to a response runs nothing in the
-// origin of the web UI.
+// apiHeaders are the headers of every response of the API. They prevent a browser that navigates to a response from
+// running code in the origin of the web UI.
 var apiHeaders = map[string]string{
 	"Cache-Control":                "no-store",
 	"Content-Security-Policy":      "default-src 'none'; sandbox",
@@ -111,9 +111,9 @@ func removeHeaders(response *http.Response) error {
 }
 
 const (
-	// closeTime is the time for open requests after the command is interrupted.
+	// closeTime is the time that open requests have to end after the command is interrupted.
 	closeTime = 2 * time.Second
-	// requestTime limits the read of a request, not its handling.
+	// requestTime is the time limit for reading a request. It does not limit the handling of the request.
 	requestTime = 10 * time.Second
 	// idleTime is the time after which an idle connection is closed.
 	idleTime = 2 * time.Minute

@@ -31,65 +31,65 @@ func TestHandler_otherOriginsAndHosts_areRejected(t *testing.T) {
 		header             map[string]string
 		want               int
 	}{
-		"the page":  {http.MethodGet, "127.0.0.1:8090", "/ui?status=Failed", nil, http.StatusOK},
-		"the front": {http.MethodGet, "localhost:8090", "/", nil, http.StatusFound},
-		"a call": {
+		"web UI":    {http.MethodGet, "127.0.0.1:8090", "/ui?status=Failed", nil, http.StatusOK},
+		"root path": {http.MethodGet, "localhost:8090", "/", nil, http.StatusFound},
+		"API read": {
 			http.MethodGet, "127.0.0.1:8090", "/v1/instances/~YS9i?pending=false", nil, http.StatusOK,
 		},
-		"a change": {
+		"API change": {
 			http.MethodPost, "127.0.0.1:8090", "/v1/instances/a/cancel",
 			map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8090"},
 			http.StatusOK,
 		},
-		"a change of a program": {http.MethodPost, "127.0.0.1:8090", "/v1/instances/a/cancel", nil, http.StatusOK},
-		"a change of a page": {
+		"change by a program": {http.MethodPost, "127.0.0.1:8090", "/v1/instances/a/cancel", nil, http.StatusOK},
+		"change by a page of another site": {
 			http.MethodPost, "127.0.0.1:8090", "/v1/instances/a/cancel",
 			map[string]string{"Sec-Fetch-Site": "cross-site"},
 			http.StatusForbidden,
 		},
-		"of a neighbour": {
+		"change by a page of another port": {
 			http.MethodDelete, "127.0.0.1:8090", "/v1/instances/a",
 			map[string]string{"Origin": "http://127.0.0.1:3000"},
 			http.StatusForbidden,
 		},
-		"a read of a page": {
+		"read by a page of another site": {
 			http.MethodGet, "127.0.0.1:8090", "/v1/instances/a",
 			map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
 			http.StatusForbidden,
 		},
-		"of one on this machine": {
+		"read by a page of the same site": {
 			http.MethodGet, "127.0.0.1:8090", "/v1/instances/a",
 			map[string]string{"Sec-Fetch-Site": "same-site"},
 			http.StatusForbidden,
 		},
-		"with another's origin": {
+		"read with another origin": {
 			http.MethodGet, "127.0.0.1:8090", "/v1/instances/a",
 			map[string]string{"Origin": "http://localhost:8090"},
 			http.StatusForbidden,
 		},
-		"a typed address": {
+		"address entered by the user": {
 			http.MethodGet, "127.0.0.1:8090", "/v1/instances/a",
 			map[string]string{"Sec-Fetch-Site": "none"},
 			http.StatusOK,
 		},
-		"an upgrade": {
+		"protocol upgrade": {
 			http.MethodGet, "127.0.0.1:8090", "/v1/instances/a",
 			map[string]string{"Connection": "Upgrade", "Upgrade": "websocket"},
 			http.StatusForbidden,
 		},
-		"a link to the page": {
+		"link to the web UI": {
 			http.MethodGet, "127.0.0.1:8090", "/ui",
 			map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
 			http.StatusOK,
 		},
-		"by a rebound name": {
+		"rebound host name": {
 			http.MethodGet, "evil.example:8090", "/v1/instances", nil, http.StatusMisdirectedRequest,
 		},
-		"by another port's name": {
+		"host name with another port": {
 			http.MethodGet, "127.0.0.1:80", "/v1/instances", nil, http.StatusMisdirectedRequest,
 		},
-		"what is not there":       {http.MethodGet, "127.0.0.1:8090", "/v2/instances", nil, http.StatusNotFound},
-		"the page is not changed": {http.MethodPost, "127.0.0.1:8090", "/ui", nil, http.StatusMethodNotAllowed},
+		"unknown path":         {http.MethodGet, "127.0.0.1:8090", "/v2/instances", nil, http.StatusNotFound},
+		"change of the web UI": {http.MethodPost, "127.0.0.1:8090", "/ui", nil, http.StatusMethodNotAllowed},
 	} {
 		r := httptest.NewRequest(c.method, c.path, http.NoBody)
 		r.Host = c.host

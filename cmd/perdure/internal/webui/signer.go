@@ -75,7 +75,7 @@ func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
 		if body, err = io.ReadAll(r.Body); err != nil {
 			return nil, fmt.Errorf("read the request: %w", err)
 		}
-		_ = r.Body.Close() // it is read
+		_ = r.Body.Close() // the body has been read
 	}
 	who, err := s.credentials.Retrieve(r.Context())
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
 	out.Body = io.NopCloser(bytes.NewReader(body))
 	out.ContentLength = int64(len(body))
 	for _, name := range []string{"X-Forwarded-For", "Connection", "Accept-Encoding"} {
-		out.Header.Del(name) // gateways change these headers, so that they cannot be signed
+		out.Header.Del(name) // gateways change these headers, so the signature must not include them
 	}
 	sum := sha256.Sum256(body)
 	hash := hex.EncodeToString(sum[:])

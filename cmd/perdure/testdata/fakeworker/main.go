@@ -1,4 +1,5 @@
-// Command fakeworker replaces a worker in tests: it prints its environment and does what FAKE_WORKER says.
+// Command fakeworker replaces a worker in tests. It prints its environment and executes the instructions in
+// FAKE_WORKER.
 package main
 
 import (

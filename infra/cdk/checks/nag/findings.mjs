@@ -1,4 +1,4 @@
-// What cdk-nag's rules of AWS Solutions say of a template: node findings.mjs TEMPLATE prints it as JSON.
+// Prints the findings of cdk-nag's AWS Solutions rules for a template as JSON: node findings.mjs TEMPLATE
 
 import { mkdtempSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,4 +27,4 @@ try {
   rmSync(outdir, { recursive: true });
 }
 const text = Buffer.from(JSON.stringify(found));
-for (let at = 0; at < text.length;) at += writeSync(1, text, at); // all of it, before the process ends
+for (let at = 0; at < text.length;) at += writeSync(1, text, at); // write all bytes before the process exits

@@ -1,4 +1,4 @@
-// Package policy has the IAM actions and statements of hubs. No role has a wildcard action.
+// Package policy defines the IAM actions and statements of hubs. No role has a wildcard action.
 package policy
 
 import (

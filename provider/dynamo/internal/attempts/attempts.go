@@ -1,5 +1,5 @@
-// Package attempts stores the records of activities: the state that workers report, the run lease, the current attempt
-// of an activity that has failed before, and the crash markers of deliveries.
+// Package attempts stores the records of activities. The records have the state that workers report, the run lease, the
+// current attempt of an activity that has failed before, and the crash markers of deliveries.
 package attempts
 
 import (
@@ -49,7 +49,8 @@ const (
 	AttrError    = "error"
 	AttrEnded    = "ended"
 
-	// These belong to the pending attempt pendingOf. They stay when another attempt becomes current.
+	// The following attributes belong to the pending attempt pendingOf. They are not removed when another attempt
+	// becomes current.
 	AttrPending     = "pending"
 	AttrPendingOf   = "pendingOf"
 	AttrNextCheckAt = "lookAt"
@@ -77,7 +78,7 @@ func (as *Store) ReadRetries(ctx context.Context, executionID string) iter.Seq2[
 }
 
 // ReadRetriesOf reads the attempt records of some of an execution's activities, in one query over their IDs. It is not
-// a method, because the methods of a Store are those of the provider.
+// a method, because Provider embeds Store and would expose it.
 func ReadRetriesOf(
 	ctx context.Context, as *Store, executionID string, activities map[int64]bool,
 ) iter.Seq2[provider.ActivityRetry, error] {

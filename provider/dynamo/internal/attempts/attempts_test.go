@@ -45,6 +45,6 @@ func TestEncodeFailure_largeNestedFailure_isTruncated(t *testing.T) {
 	}
 	it[AttrAt] = table.Str("soon")
 	if _, err := Decode(it); !errors.Is(err, provider.ErrCorrupt) {
-		t.Errorf("a damaged item: %v", err)
+		t.Errorf("damaged item: %v", err)
 	}
 }

@@ -29,13 +29,13 @@ var (
 )
 
 func markerKey(a *provider.Attempt) table.Item {
-	// The key contains the message, because an activity can have two messages with separate counts, and each turn has
-	// another first message.
+	// The key contains the message, because an activity can have two messages with separate counts, and each turn has a
+	// different first message.
 	return table.ExecutionKey(a.ExecutionID, fmt.Sprintf("%s%d#%s", skMarkers, a.ActivityID, a.Record.ID))
 }
 
 // PutCrashMarker counts started deliveries, on condition that this delivery was not counted. A repetition after a lost
-// response therefore counts nothing, and neither does a function that was frozen while a later delivery started. An
+// response is therefore not counted. The same applies to a function that was frozen while a later delivery started. An
 // attempt that is Batched counts only if there is no other marker.
 func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
 	now := as.now()
@@ -69,16 +69,15 @@ func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (died i
 		}
 		mark = counted
 		if a.Batched && int(table.GetNumber(mark, attrDelivery)) != a.Record.ReceiveCount {
-			return int(table.GetNumber(mark, attrStarted)), nil // none of the counted deliveries is this one
+			return int(table.GetNumber(mark, attrStarted)), nil // the count does not include this delivery
 		}
 	}
 	return max(0, int(table.GetNumber(mark, attrStarted))-1), nil
 }
 
 // DeleteCrashMarker sets the count to zero and leaves the item to its TTL, because functions have no permission to
-// delete it. If a later delivery has started, for example because the lock expired in between, that delivery stays
-// counted, or stays unmarked if it was unmarked too. An attempt that has Progressed keeps its own marker and removes
-// the others.
+// delete it. If a later delivery has started, for example because the lock expired in between, the marker of that
+// delivery does not change. An attempt that has Progressed removes all markers except its own.
 func (as *Store) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
 	left := int64(0)
 	until := as.now()

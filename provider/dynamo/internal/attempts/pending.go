@@ -24,7 +24,7 @@ func (as *Store) HeartbeatPending(
 		ExpressionAttributeValues: table.Item{
 			":beat": table.Str(table.FormatTime(b.At)), valueAttempt: table.Num(int64(b.Attempt)),
 		},
-		// A time of another attempt is from another holder's clock, and is not comparable.
+		// The time of another attempt is from the clock of another holder, so it is not comparable.
 		ConditionExpression: aws.String(
 			"(attribute_not_exists(#beatenAt) OR attribute_not_exists(#beatOf) OR #beatOf < :attempt OR" +
 				" #beatOf = :attempt AND #beatenAt <= :beat) AND (attribute_not_exists(#overOf) OR #overOf < :attempt)",
@@ -45,7 +45,7 @@ func (as *Store) HeartbeatPending(
 }
 
 // TimeOutPending updates the activity record, on condition that the stored heartbeat is the one that the caller has
-// seen.
+// read.
 func (as *Store) TimeOutPending(
 	ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
 ) (ended bool, err error) {

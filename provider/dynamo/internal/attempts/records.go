@@ -77,12 +77,12 @@ func wrapError(executionID string, activityID int64, err error) error {
 }
 
 // recordLifetime is the time after its last write at which an activity record expires, if no deletion removes it.
-// Processes need records for less time. It covers items that deleteIfCancelled should have deleted in a process that
-// died.
+// Processes need records for less time. The TTL removes items of a process that crashed before deleteIfCancelled could
+// delete them.
 const recordLifetime = 400 * 24 * time.Hour
 
 // deleteIfCancelled deletes an activity record that was just created, if its instance is deleted. A deletion marks the
-// cancel record before it lists the items to erase. Therefore the deletion finds the record, or the writer of the
+// cancel record before it lists the items to erase. The deletion therefore finds the record, or the writer of the
 // record finds the mark.
 func (as *Store) deleteIfCancelled(ctx context.Context, executionID string, activityID int64) error {
 	mark, err := as.cancels.ReadMark(ctx, executionID)

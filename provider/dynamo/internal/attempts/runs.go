@@ -88,12 +88,12 @@ func (as *Store) writeRun(ctx context.Context, r, before *provider.Run) (written
 	in := as.runUpdate(r)
 	in.UpdateExpression = aws.String(setRunExpression + ", #ttl = :ttl REMOVE #outcome")
 	in.ExpressionAttributeNames["#outcome"] = attrRunOutcome
-	// the second value covers a lost response
+	// the second condition covers a repetition after a lost response
 	in.ConditionExpression = aws.String("attribute_not_exists(#token) OR #token = :token")
 	setRun(in, r)
 	if before != nil {
 		in.ConditionExpression = aws.String("#token IN (:before, :token)")
-		// CompleteRun can come in between, even of the same delivery, because a renewal can be late
+		// CompleteRun can run in between, even for the same delivery, because a renewal can be late
 		if before.Attempt == r.Attempt {
 			in.ConditionExpression = aws.String("#token IN (:before, :token) AND attribute_not_exists(#outcome)")
 		}
@@ -139,8 +139,8 @@ func (as *Store) putOutcome(ctx context.Context, r *provider.Run, o *provider.Ac
 	return err
 }
 
-// truncateOutcome returns an outcome whose failure is cut as in an attempt record. The outcome that is sent first is
-// whole.
+// truncateOutcome returns an outcome with a truncated failure, like in an attempt record. Only redeliveries use it. The
+// outcome that is sent first is not truncated.
 func truncateOutcome(o *provider.ActivityOutcome) *provider.ActivityOutcome {
 	cut := *o
 	cut.Error = o.Error.Truncate(RetryMessageBytes, retryCauses)
@@ -205,7 +205,7 @@ func decodeRun(it table.Item, of *provider.Run) (*provider.Run, error) {
 		Abandoned:   table.GetNumber(it, attrRunAbandoned) != 0,
 	}
 	if r.Token == "" {
-		return nil, nil //nolint:nilnil // none is no error
+		return nil, nil //nolint:nilnil // there is no run
 	}
 	var err error
 	if r.Until, err = time.Parse(table.TimeFormat, table.GetString(it, attrRunUntil)); err != nil {

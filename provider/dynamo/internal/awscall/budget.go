@@ -30,7 +30,7 @@ func budgetOf(ctx context.Context) *retryBudget {
 	return b
 }
 
-// exhausted returns the reason why the operation may make no more calls, or nil if it may.
+// exhausted returns the reason for which the operation may make no more calls, or nil if it may continue.
 func (b *retryBudget) exhausted() error {
 	if b == nil {
 		return nil

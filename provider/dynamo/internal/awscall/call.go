@@ -1,4 +1,4 @@
-// Package awscall makes calls to AWS: it retries calls that failed temporarily, limits the retries of an operation, and
+// Package awscall makes calls to AWS. It retries calls that failed temporarily, limits the retries of an operation, and
 // runs calls concurrently.
 package awscall
 
@@ -19,7 +19,7 @@ import (
 // ErrUnsupported means that the client does not implement an optional call.
 var ErrUnsupported = errors.New("client does not support this operation")
 
-// OperatorTimeout limits a call for an operator, who has no invocation that ends.
+// OperatorTimeout limits a call for an operator, which has no invocation deadline.
 const OperatorTimeout = time.Minute
 
 // DoWithTimeout is Do with a time limit. A call that times out may still succeed.
@@ -30,8 +30,8 @@ func DoWithTimeout(ctx context.Context, op string, f func(ctx context.Context) e
 }
 
 // MaxTries limits the repetitions of a call that conflicted with a transaction, was throttled or got no response. This
-// is the only layer that repeats calls. The SDK's own retries, which do not know transaction conflicts, are disabled
-// (withoutRetries). Otherwise each call could be made eighteen times.
+// is the only layer that repeats calls. The SDK's own retries do not support transaction conflicts and are disabled
+// (withoutRetries). Otherwise, each call could be made eighteen times.
 const (
 	MaxTries   = 6
 	FirstPause = 10 * time.Millisecond
@@ -43,7 +43,7 @@ func throttles() retry.IsErrorRetryable {
 	return retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}
 }
 
-// Do repeats f as long as the same request may succeed (R7), and adds the operation to the error.
+// Do repeats f while the same request may succeed (R7), and adds the operation to the error.
 func Do(ctx context.Context, op, instanceID string, f func() error) error {
 	pause := FirstPause
 	b := budgetOf(ctx)
@@ -84,7 +84,7 @@ func IsRetryable(err error) bool {
 }
 
 // onlyTransient reports whether every failure in a transaction is transient. A transaction with a failed condition is
-// not repeated, whatever its other failures are.
+// not repeated, even if its other failures are transient.
 func onlyTransient(reasons []types.CancellationReason) bool {
 	transient := false
 	for _, r := range reasons {

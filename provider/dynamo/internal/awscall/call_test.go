@@ -70,23 +70,23 @@ func TestFailedItem_conditionFails_returnsTheItem(t *testing.T) {
 	one := &types.ConditionalCheckFailedException{Item: table.Item{"a": table.Str("1")}}
 	if it, refused := table.FailedItem(&smithy.OperationError{Err: one}, 0); !refused ||
 		table.GetString(it, "a") != "1" {
-		t.Errorf("condition: %v, %v", it, refused)
+		t.Errorf("failed condition: item %v, failed %v", it, refused)
 	}
 	if it, refused := table.FailedItem(cancelledFor("ConditionalCheckFailed", "None"), 0); !refused ||
 		table.GetString(it, "reason") == "" {
-		t.Errorf("first of a transaction: %v, %v", it, refused)
+		t.Errorf("first item of a transaction: item %v, failed %v", it, refused)
 	}
 	if it, refused := table.FailedItem(cancelledFor("None", "ConditionalCheckFailed"), 1); !refused ||
 		table.GetString(it, "reason") != "ConditionalCheckFailed" {
-		t.Errorf("second of a transaction: %v, %v", it, refused)
+		t.Errorf("second item of a transaction: item %v, failed %v", it, refused)
 	}
 	for name, err := range map[string]error{
-		"another of the transaction": cancelledFor("None", "ConditionalCheckFailed"),
-		"conflict":                   cancelledFor("TransactionConflict"),
-		"no reasons":                 cancelledFor(), "another error": errors.New("other"), "none": nil,
+		"another item of the transaction": cancelledFor("None", "ConditionalCheckFailed"),
+		"conflict":                        cancelledFor("TransactionConflict"),
+		"no reasons":                      cancelledFor(), "another error": errors.New("other"), "none": nil,
 	} {
 		if it, refused := table.FailedItem(err, 0); refused {
-			t.Errorf("%s: refused by %v", name, it)
+			t.Errorf("%s: returned the item %v", name, it)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestDo_contextEnds_stopsRetrying(t *testing.T) {
 			t.Errorf("%v after %v and %d tries", err, time.Since(began), tries)
 		}
 		if _, conflict := errors.AsType[*types.TransactionConflictException](err); !errors.Is(err, cause) && !conflict {
-			t.Errorf("the error tells neither why it ended nor what failed: %v", err)
+			t.Errorf("the error contains neither the cause of the end nor the failure: %v", err)
 		}
 	})
 }

@@ -1,5 +1,5 @@
-// Package builds caches the builds that functions have reported: which orchestrations exist, and which build is the
-// deployed one.
+// Package builds caches the builds that functions have reported: their orchestrations, and the ID of the deployed
+// build.
 package builds
 
 import (
@@ -76,7 +76,7 @@ func (bs *Builds) ReadBuild(ctx context.Context, id string) (provider.Build, err
 	if err := json.Unmarshal([]byte(table.GetString(found, table.AttrBuild)), &b); err != nil {
 		return b, fmt.Errorf("dynamo: build %q: %w", id, err)
 	}
-	// a build of an earlier release has none
+	// a build that an earlier release reported has no such time
 	b.FirstReportedAt, _ = time.Parse(time.RFC3339, table.GetString(found, table.AttrFirst))
 	b.LastReportedAt, _ = time.Parse(time.RFC3339, table.GetString(found, table.AttrCreated))
 	return b, nil
@@ -149,7 +149,7 @@ type result struct {
 // read is one read of the builds that several callers wait for.
 type read struct {
 	done chan struct{}
-	err  error // the error for all callers; nil if the read succeeded, or its caller gave up
+	err  error // the error for all callers; nil if the read succeeded, or its caller's context ended
 }
 
 // LatestID returns the ID of the build that reported last, or an empty string if none has.
@@ -171,7 +171,7 @@ func (bs *Builds) mayRequest(now time.Time) bool {
 	return true
 }
 
-// Require returns nil if a build has the name, like known. Otherwise it also requests a build report.
+// Require returns nil if a build has the name. Otherwise, it requests a build report and returns an error.
 func (bs *Builds) Require(ctx context.Context, name, version string) error {
 	err := bs.known(ctx, name, version)
 	if err != nil {
@@ -180,9 +180,10 @@ func (bs *Builds) Require(ctx context.Context, name, version string) error {
 	return err
 }
 
-// known returns nil if a build has the name. Before the first report every name is known, because the start message of
-// an instance causes the first report. A missing name is read again, because it may just have been deployed. If a known
-// name is due to be read again, the first caller reads, and the others use the cached builds.
+// known returns nil if a build has the name. Before the first report, every name is known, because the start message of
+// an instance causes the first report. If a name is missing, known reads the builds again, because the name may just
+// have been deployed. If the cached builds have expired and the name is known, the first caller reads, and the others
+// use the cached builds.
 func (bs *Builds) known(ctx context.Context, name, version string) error {
 	has := func() bool { return bs.has(name, version) }
 	bs.mu.Lock()
@@ -206,7 +207,7 @@ func (bs *Builds) known(ctx context.Context, name, version string) error {
 // maxNames is the maximum number of orchestration names in an error.
 const maxNames = 10
 
-// unknown returns the error for a name that no build has. It lists the existing names, because the name may be
+// unknown returns the error for a name that is in no build. It lists the existing names, because the name may be
 // misspelled. The caller holds the lock.
 func (bs *Builds) unknown(name, version string) error {
 	if versions := bs.names[name]; len(versions) > 0 {
@@ -221,13 +222,14 @@ func (bs *Builds) unknown(name, version string) error {
 	return fmt.Errorf("%w: %q (registered: %q)", provider.ErrUnknownOrchestration, name, names)
 }
 
-// isInternal reports whether an orchestration belongs to the engine: that of an entity or a schedule.
+// isInternal reports whether an orchestration belongs to the engine: the orchestration of an entity or a schedule.
 func isInternal(name string) bool {
 	return strings.HasPrefix(name, "@") || strings.HasPrefix(name, "perdure.")
 }
 
-// refresh returns after a read of the builds that started after the call, or after an earlier read that found enough.
-// All waiting callers receive the error of a read, unless its context ended: then another caller reads.
+// refresh waits for a read of the builds that started after the call, or for an earlier read after which enough returns
+// true. All waiting callers receive the error of a read. If the context of the read ended, another caller reads
+// instead.
 func (bs *Builds) refresh(ctx context.Context, enough func() bool) error {
 	bs.mu.Lock()
 	for called := bs.started; bs.finished <= called; {
@@ -301,8 +303,8 @@ func (bs *Builds) readBuilds(ctx context.Context) (found result, err error) {
 }
 
 // RequestReport sends a wake without an instance, which makes a function run. A new function reports its build when it
-// first runs, and a warm one reports again. If a name was rejected because it is newer than all reports, it is
-// therefore known soon.
+// first runs, and a warm one reports again. A name that was rejected because it is newer than all reports is therefore
+// known soon.
 func (bs *Builds) RequestReport(ctx context.Context) {
 	if !bs.mayRequest(bs.now()) {
 		return

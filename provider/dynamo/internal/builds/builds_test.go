@@ -36,7 +36,7 @@ func (b *fakeBuilds) Query(context.Context, *dynamodb.QueryInput, ...func(*dynam
 	return out, nil
 }
 
-// clocked returns the builds of a table, with a clock that only pass moves.
+// clocked returns the builds of a table. Only the function pass advances the clock.
 func clocked(b *fakeBuilds, q *sqsfake.Queues) (bs *Builds, pass func(time.Duration)) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
@@ -73,7 +73,7 @@ func TestKnown_callsWithinAMinute_readBuildsOnce(t *testing.T) {
 	pass(cacheTime)
 	bs.knows(t, "order", "1.0.0", true)
 	if b.reads != 2 {
-		t.Errorf("%d reads after a minute more, want 2", b.reads)
+		t.Errorf("%d reads after another minute, want 2", b.reads)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestKnown_missingName_readsBuildsAgain(t *testing.T) {
 	b.docs = append(b.docs, `{"orchestrations":{"refund":["1.0.0"]}}`)
 	bs.knows(t, "refund", "", true)
 	if b.reads != 4 {
-		t.Errorf("%d reads, want one for each that is not known yet", b.reads)
+		t.Errorf("%d reads, want one for each unknown orchestration", b.reads)
 	}
 }
 
@@ -108,8 +108,8 @@ func TestKnown_unreadableBuild_errorNamesIt(t *testing.T) {
 	}
 }
 
-// A rejected name requests a report of the deployed build. A misspelled name in a loop must not cost an invocation each
-// time.
+// A rejected name requests a report of the deployed build. A misspelled name in a loop must not cause an invocation
+// each time.
 func TestRequire_unknownName_requestsAReportOnceAMinute(t *testing.T) {
 	t.Parallel()
 	q := &sqsfake.Queues{}

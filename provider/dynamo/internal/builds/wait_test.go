@@ -71,7 +71,7 @@ func TestKnown_anotherCallReadsBuilds_knownNameDoesNotWait(t *testing.T) {
 			}
 		}
 		if took := time.Since(began); took > 0 || b.reads.Load() != 2 {
-			t.Errorf("they have waited %v; %d reads", took, b.reads.Load())
+			t.Errorf("the calls waited %v; %d reads", took, b.reads.Load())
 		}
 		time.Sleep(time.Minute) // the read of the other call ends
 	})
@@ -91,7 +91,7 @@ func TestKnown_contextEndsDuringTheReadOfAnotherCall_returns(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		if n := b.reads.Load(); n != 1 {
-			t.Errorf("%d reads side by side", n)
+			t.Errorf("%d concurrent reads", n)
 		}
 		stop()
 		synctest.Wait()

@@ -14,9 +14,9 @@ import (
 // AttrCancels holds the decisions of an item in readable form.
 const AttrCancels = "cancels"
 
-// attrAfter is the segment before which the previous decisions end. In a block it is the segment that completed the
-// previous block, and in a turn's decisions that of the last earlier turn with decisions. There are no decisions
-// between that segment and those of the item. Items of the first builds that wrote decisions lack it.
+// attrAfter is the segment of the previous decisions. In a block, it is the segment that completed the previous block.
+// In a turn's decisions, it is the segment of the last earlier turn with decisions. There are no decisions between that
+// segment and the segments of the item. Items of the first builds that wrote decisions lack it.
 const attrAfter = "after"
 
 // markJSONLimit is the maximum size of the item c in readable form. A larger record is stored in parts c#<n>, like the
@@ -27,7 +27,7 @@ const markJSONLimit = 2 << 10
 const turnJSONLimit = 900
 
 // The limits of a turn's decisions. Workers read the cancel record before each activity, so its messages share a limit.
-// Longer messages are replaced by the mark of a truncated message; the history has the whole message. A block that
+// Longer messages are replaced by the mark of a truncated message. The history contains the whole message. A block that
 // exceeds its limit is not written, and readers read its turns instead.
 const (
 	recordLimit         = 768 << 10 // compressed; TurnLimit and a block also fit in a transaction of 4 MB
@@ -36,7 +36,7 @@ const (
 	blockLimit          = 64 << 10
 )
 
-// Decision is a stored decision. For scattered IDs a bitmap is smaller than ranges.
+// Decision is a stored decision. For scattered IDs, a bitmap is smaller than ranges.
 type Decision struct {
 	IDs     []history.Range `json:"ids,omitempty"`
 	First   int64           `json:"first,omitempty"`
@@ -47,9 +47,9 @@ type Decision struct {
 	At      time.Time       `json:"at"`
 }
 
-// EncodeTurn returns the items of a turn's decisions, and of the block that the turn completes. It returns none for
-// a turn without decisions. The items do not depend on earlier decisions, so their cost is that of their own content,
-// and no earlier decision can be lost.
+// EncodeTurn returns the items of a turn's decisions, and of the block that the turn completes. It returns none for a
+// turn without decisions. The items do not depend on earlier decisions. Their cost therefore depends only on their own
+// content, and no earlier decision can be lost.
 func EncodeTurn(t *provider.Turn) ([]table.Item, error) {
 	sequence := t.Head.Segment + 1
 	items, err := encodeDecisions(t.Head.ExecutionID, table.CancelDecisionsSK(sequence), t.Cancels)
@@ -70,11 +70,11 @@ func EncodeTurn(t *provider.Turn) ([]table.Item, error) {
 
 // encodedSize returns the size of the decisions in an item.
 func encodedSize(it table.Item) int {
-	return len(table.GetBytes(it, table.AttrZstd)) + len(table.GetString(it, AttrCancels)) // it has one of them
+	return len(table.GetBytes(it, table.AttrZstd)) + len(table.GetString(it, AttrCancels)) // only one is set
 }
 
 // encodeDecisions returns one item with decisions, or several if they are large. The keys of further items sort after
-// that of the first one and before any other key.
+// the first key and before any other key.
 func encodeDecisions(executionID, sk string, cancels provider.Cancels) ([]table.Item, error) {
 	if len(cancels) == 0 {
 		return nil, nil
@@ -98,8 +98,7 @@ func encodeDecisions(executionID, sk string, cancels provider.Cancels) ([]table.
 	return table.SplitDocument(first, packed), nil
 }
 
-// fromFirstAll returns the decisions from the first open one on, if others precede it, because the open decision covers
-// all activities.
+// fromFirstAll drops the decisions before the first decision that covers all activities.
 func fromFirstAll(cancels provider.Cancels) provider.Cancels {
 	if i := slices.IndexFunc(cancels, func(c provider.ActivityCancel) bool { return c.All }); i > 0 {
 		return cancels[i:]

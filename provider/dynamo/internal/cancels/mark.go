@@ -30,8 +30,8 @@ func FindMark(executionID string, items []table.Item) (cancels provider.Cancels,
 	return nil, true
 }
 
-// MarkItems returns the items that mark the cancel record of a deleted instance. The decisions of turns stay. An
-// unreadable record of the previous release is replaced.
+// MarkItems returns the items that mark the cancel record of a deleted instance. The decisions of turns are not
+// deleted. MarkItems replaces an unreadable record of the previous release.
 func (cs *Store) MarkItems(ctx context.Context, executionID string, now time.Time) ([]table.Item, error) {
 	before, err := cs.ReadMark(ctx, executionID)
 	if err != nil && !errors.Is(err, provider.ErrCorrupt) {
@@ -50,7 +50,7 @@ func (cs *Store) ExpireUpdate(executionID, sk string, ttl types.AttributeValue) 
 	}
 }
 
-// Expire makes that update separately.
+// Expire makes the update of ExpireUpdate separately.
 func (cs *Store) Expire(ctx context.Context, instanceID, executionID, sk string) error {
 	u := cs.ExpireUpdate(executionID, sk, table.Unix(cs.now().Add(table.TombstoneLifetime)))
 	return cs.table.Update(ctx, instanceID, &dynamodb.UpdateItemInput{
@@ -77,7 +77,7 @@ func (cs *Store) MarkDeleted(ctx context.Context, instanceID, executionID string
 }
 
 // DeleteUncommitted deletes cancel decisions of turns that an execution's history does not contain. In a table that was
-// copied item by item, the cancel decisions of a turn can exist without its segment. Workers would then skip these
+// copied item by item, the cancel decisions of a turn can exist without its segment. Workers would skip these
 // activities, and no turn would record their cancellation.
 func (cs *Store) DeleteUncommitted(ctx context.Context, o *provider.Orchestration, settled func(int64) bool) error {
 	if !awaitsActivity(o, settled) {
@@ -111,7 +111,7 @@ func (cs *Store) deleteTurn(ctx context.Context, o *provider.Orchestration, sequ
 	key := func(sk string) table.Item {
 		return table.ExecutionKey(o.Head.ExecutionID, sk)
 	}
-	writes := []types.TransactWriteItem{ // the first one deletes nothing and is only the condition
+	writes := []types.TransactWriteItem{ // the first write is only the condition
 		{
 			Delete: &types.Delete{
 				Key:                 key(table.SegmentSK(sequence, 0)),

@@ -1,5 +1,6 @@
-// Package cancels stores the decisions that cancel activities of an execution. Each turn writes its decisions as items
-// of its own, blocks repeat the decisions of many turns, and a mark cancels everything when the instance is deleted.
+// Package cancels stores the decisions that cancel activities of an execution. Each turn writes its decisions as
+// separate items, and blocks repeat the decisions of many turns. A mark cancels all activities when the instance is
+// deleted.
 package cancels
 
 import (
@@ -27,7 +28,7 @@ func New(t *table.Table, now func() time.Time) *Store { return &Store{table: t, 
 
 const (
 	// maxRecentTurns is the number of turns whose decisions are read one by one, the latest first, before blocks are
-	// read. It exceeds the size of a block, so that these turns always include those after the last block.
+	// read. It exceeds the size of a block, so that these turns always include the turns after the last block.
 	maxRecentTurns = provider.CancelBlockTurns + 16
 	// unlinkedAge is the age after which an item that does not name its predecessor is assumed to follow a visible
 	// one.
@@ -39,17 +40,18 @@ const unlinked = -1
 
 // turnCancels holds the decisions of one turn, or of the turns of a block.
 type turnCancels struct {
-	after, sequence int64 // they cover the segments after after, up to sequence; there are no decisions in between
+	after, sequence int64 // they cover the segments after after, up to sequence
 	cancels         provider.Cancels
 }
 
 // ReadCancels reads the cancel decisions since a segment in one query. The query takes one read unit unless more than
-// about 25 turns have cancelled activities since then. If there are more, ReadCancels reads the latest decisions that
-// way and the earlier ones as blocks.
+// about 25 turns have cancelled activities since then. If there are more, ReadCancels reads the latest decisions with
+// this query and the earlier decisions as blocks.
 //
-// A strongly consistent query returns all committed items, but does not see a transaction as a whole: a turn's decision
-// can become visible after that of a later turn. Each item names the previous decision, so that ReadCancels detects a
-// missing one. It reads the missing decision again immediately. If that fails, the next call starts with that decision.
+// A strongly consistent query returns all committed items, but it is not atomic with transactions: a turn's decision
+// can become visible after the decision of a later turn. Each item names the previous decision, so that ReadCancels
+// detects a missing one. It reads the missing decision again immediately. If that fails, the next call starts with that
+// decision.
 func (cs *Store) ReadCancels(
 	ctx context.Context, executionID string, from int64,
 ) (cancels provider.Cancels, next int64, err error) {
@@ -111,8 +113,8 @@ func (cs *Store) readCancels(
 	return append(cancels, mark[open:]...), next, lacks && len(mark) == 0, nil
 }
 
-// nextUnread returns the segment from which to continue reading: the one after the last decision before which none is
-// missing.
+// nextUnread returns the segment at which the next read starts. It is the segment after the last decision that has no
+// missing predecessor.
 func (cs *Store) nextUnread(all []turnCancels, from int64) (next int64, lacks bool) {
 	next = from
 	for i := range all {
@@ -128,8 +130,8 @@ func (cs *Store) nextUnread(all []turnCancels, from int64) (next int64, lacks bo
 	return next, false
 }
 
-// recentTurns reads the decisions of the last turns with decisions, and c. all is true if there are no other
-// decisions from that segment on.
+// recentTurns reads the decisions of the last turns with decisions, and c. all is true if there are no other decisions
+// since the given segment.
 func (cs *Store) recentTurns(
 	ctx context.Context, executionID string, from int64, c provider.Consistency,
 ) (latest []turnCancels, mark provider.Cancels, all bool, err error) {
@@ -149,7 +151,7 @@ func (cs *Store) recentTurns(
 
 	slices.Reverse(items)
 	all = in.ExclusiveStartKey == nil
-	// the first one can be incomplete at the end of the page, so it is read with the earlier ones
+	// the first decision can be incomplete at the end of the page, so it is read with the earlier ones
 	if !all && len(items) > 0 {
 		cut := table.SequenceOf(items[0], table.SKCancelDecisions)
 		items = slices.DeleteFunc(
@@ -160,7 +162,7 @@ func (cs *Store) recentTurns(
 	return latest, mark, all, err
 }
 
-// earlierTurns prepends the decisions of earlier turns from a segment on: blocks, and decisions that are in no block.
+// earlierTurns prepends the decisions of earlier turns since a segment: blocks, and decisions that are in no block.
 func (cs *Store) earlierTurns(
 	ctx context.Context, executionID string, from int64, latest []turnCancels,
 ) (whole []turnCancels, err error) {

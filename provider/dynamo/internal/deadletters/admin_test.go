@@ -27,10 +27,10 @@ func TestRedriveDeadLetters_oneIsRejected_errorNamesSentOnes(t *testing.T) {
 	err := dd.RedriveDeadLetters(t.Context(), "default", letters...)
 	if sent, ok := errors.AsType[*provider.SentError](err); !ok ||
 		!slices.Equal(sent.IDs, []string{"letter a", "letter c"}) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v, want a SentError", err)
 	}
 	err = dd.RedriveDeadLetters(t.Context(), "default", letters[1])
 	if err == nil || errors.As(err, new(*provider.SentError)) {
-		t.Errorf("of one that is not sent the error is %v", err)
+		t.Errorf("dead letter that was not sent: got error %v", err)
 	}
 }

@@ -1,4 +1,5 @@
-// Package deadletters lists, redrives and deletes the dead letters of a hub, and finds those that SQS has moved.
+// Package deadletters lists, redrives and deletes the dead letters of a hub, and finds the records that SQS has moved
+// to dead-letter queues.
 package deadletters
 
 import (
@@ -35,8 +36,8 @@ func New(q *sqsqueue.Queues, tm *timers.Timers, keys *tokens.Keys) *DeadLetters 
 	return &DeadLetters{queue: q, timers: tm, tokens: keys}
 }
 
-// receiveWait is the wait time of a receive of dead letters. A long poll queries all servers of SQS, and a short one
-// only some.
+// receiveWait is the wait time of a receive of dead letters. A long poll queries all servers of SQS, but a short poll
+// queries only some.
 const receiveWait = time.Second
 
 // ReceiveDeadLetters makes one long poll.
@@ -111,8 +112,8 @@ func (dd *DeadLetters) DropDeadLetters(ctx context.Context, queue string, letter
 	return nil
 }
 
-// RedriveDeadLetters sends before it deletes: a duplicate does no harm, because each ID settles once, but a lost record
-// would.
+// RedriveDeadLetters sends each record before it deletes the dead letter. A duplicate is harmless, because each ID
+// settles once, but a lost record is not.
 func (dd *DeadLetters) RedriveDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
 	url, err := dd.queue.URL(queue)
 	if err != nil {
@@ -224,8 +225,8 @@ const hideTime = time.Minute
 
 // DeadLetteredRecords receives dead letters and yields those without the attribute that the provider adds to its own
 // copies. It does not wait. If a short poll of SQS misses a dead letter, the next call finds it. In the dead-letter
-// queue of the inbox, more than 10 poison messages of an instance hide later dead letters of that instance until an
-// operator removes the poison messages.
+// queue of the inbox, more than 10 poison messages of an instance hide later dead letters of that instance. An operator
+// must remove the poison messages.
 func (dd *DeadLetters) DeadLetteredRecords(ctx context.Context) iter.Seq2[provider.DeadLetteredRecord, error] {
 	return func(yield func(provider.DeadLetteredRecord, error) bool) {
 		for _, queue := range dd.queue.Dead().Names() {
@@ -263,9 +264,8 @@ func (dd *DeadLetters) movedRecords(ctx context.Context, queue string) iter.Seq2
 	}
 }
 
-// AnnotateDeadLetter sends the copy before it deletes the original: a duplicate does no harm, but a lost record would.
-// The copy has a message group of its own, because it is not processed any more. In its instance's group it would block
-// later dead letters.
+// AnnotateDeadLetter sends the copy before it deletes the original. A duplicate is harmless, but a lost record is not.
+// The copy has its own message group, because in the group of its instance it would block later dead letters.
 func (dd *DeadLetters) AnnotateDeadLetter(ctx context.Context, m provider.DeadLetteredRecord, why error) error {
 	kept := table.Digest("kept", m.Record.ID)
 	if err := dd.queue.Dead().PutCopy(

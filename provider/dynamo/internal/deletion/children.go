@@ -22,15 +22,15 @@ import (
 
 // attrChildSearch is an attribute of a deleting instance whose history was too large to read before its end. It stores
 // the progress of cancelling the outstanding children. The terminal segment alone prevents further turns, and the
-// children are not urgent. The calls of a deletion therefore stay short, however large the history is.
+// cancels of children are not urgent. The calls of a deletion therefore stay short, even for a large history.
 const attrChildSearch = "untold"
 
 // ChildSearch is the position of a search through a history from its end to its beginning.
 type ChildSearch struct {
 	// Before is the segment before which the search continues.
 	Before int64 `json:"before"`
-	// Settled holds the IDs of earlier events that the searched segments have settled: at each position only those of
-	// the work that is running there.
+	// Settled holds the IDs of earlier events that the searched segments have settled. At each position, it contains
+	// only the work that was running at that position.
 	Settled cancels.Decision `json:"settled,omitzero"`
 }
 
@@ -47,8 +47,8 @@ func (u *ChildSearch) settledIDs() map[int64]bool {
 // searchInterval is the interval at which a search stores its position.
 const searchInterval = 3 * time.Second
 
-// cancelOutstandingChildren cancels the outstanding children of an instance, unless its terminal segment does (R17). It
-// sends the cancels before it stores the position. Cancels can be sent twice.
+// cancelOutstandingChildren cancels the outstanding children of an instance, unless its terminal segment contains the
+// cancels (R17). It sends the cancels before it stores the position. Cancels can be sent twice.
 func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.Instance, it table.Item) error {
 	var at ChildSearch
 	doc := table.GetString(it, attrChildSearch)
@@ -87,8 +87,8 @@ func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.I
 	return nil
 }
 
-// unsettledChildren returns the children that the events have started and that neither these nor later events have
-// settled. It updates settled for the earlier events.
+// unsettledChildren returns the children that the events have started and that no later event has settled. It updates
+// settled for the earlier events.
 func unsettledChildren(events []history.Event, settled map[int64]bool) (children []history.Event) {
 	for _, e := range slices.Backward(events) {
 		for i := range e.Inputs { // parked inputs have settled their events
@@ -108,8 +108,8 @@ func unsettledChildren(events []history.Event, settled map[int64]bool) (children
 	return children
 }
 
-// answerCallers returns an end that responds to all callers that waited for updates in a segment. A caller that has a
-// response drops this one.
+// answerCallers returns an end that responds to all callers that waited for updates in a segment. Callers drop a second
+// response.
 func answerCallers(events []history.Event) []history.Event {
 	end := history.Event{Kind: history.OrchestrationTerminated}
 	for e := range awaitedUpdates(events) {

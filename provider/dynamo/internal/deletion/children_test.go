@@ -32,7 +32,7 @@ func TestUnsettledChildren_historyIsReadBackward_equalsForward(t *testing.T) {
 			for _, c := range unsettledChildren(s.Events, settled) {
 				got = append(got, c.SourceEventID)
 			}
-			if random.IntN(3) == 0 { // the deletion dies here and is resumed
+			if random.IntN(3) == 0 { // the deletion is interrupted here and resumed
 				doc, err := encodeSearch(s.Sequence, settled)
 				var at ChildSearch
 				if err == nil {
@@ -46,7 +46,7 @@ func TestUnsettledChildren_historyIsReadBackward_equalsForward(t *testing.T) {
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
-			t.Fatalf("seed %d: from its end %v, from its beginning %v", seed, got, want)
+			t.Fatalf("seed %d: backward search %v, forward search %v", seed, got, want)
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // TerminateCorrupt commits a terminal event behind the readable history. It finds the head from the keys of the
-// segments. If the execution has a terminal event already, TerminateCorrupt sends its outputs and writes the instance's
-// status again, because the process that committed it may have died before that. An execution that continued as new and
-// is still the instance's current one does not count as ended.
+// segments. If the execution already has a terminal event, TerminateCorrupt resends its outputs and rewrites the
+// instance's status. The process that committed the event may have crashed before it did so. An execution that
+// continued as new and is still the instance's current one does not count as ended.
 func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessage) error {
 	in, err := dl.Instances.ReadWith(ctx, m.InstanceID, provider.Strong)
 	if err != nil || in.Status.Terminal() || m.StartID != "" && m.StartID != in.StartID {
@@ -52,7 +52,7 @@ func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 }
 
 // unansweredCallers finds the orchestrations that wait for updates without a result, in the readable part of a history.
-// If that takes long, it finds only the latest ones, which most likely still wait.
+// If the search takes too long, it finds only the latest callers, which most likely still wait.
 func (dl *Deleter) unansweredCallers(
 	ctx context.Context, in *provider.Instance, before int64,
 ) (callers []history.Parent, err error) {
@@ -86,7 +86,7 @@ func (dl *Deleter) unansweredCallers(
 
 // dispatchEnd sends the outputs of the end of a damaged history.
 func (dl *Deleter) dispatchEnd(ctx context.Context, in *provider.Instance, d *finalExecution) error {
-	end := d.Last[len(d.Last)-1] // the last segment is complete, otherwise it would not be known as the end
+	end := d.Last[len(d.Last)-1] // the last segment is complete, because it was recognized as the end
 	head := d.Head
 	head.Segment = end.Sequence - 1
 	_, err := dl.Outbox.Dispatch(

@@ -1,5 +1,5 @@
-// Package deletion deletes instances: it ends and marks an instance in one transaction, sends the outputs of its end,
-// erases its executions, and leaves a tombstone (R17). It also ends instances with a damaged history.
+// Package deletion deletes instances. It ends and marks an instance in one transaction, sends the outputs of its end,
+// erases its executions, and writes a tombstone (R17). It also ends instances with a damaged history.
 package deletion
 
 import (
@@ -55,12 +55,12 @@ func New(s Stores, now func() time.Time, log *slog.Logger) *Deleter {
 	return &Deleter{Stores: s, history: h, now: now, log: log}
 }
 
-// maxTries is the maximum number of times that a deletion starts again because the instance had a turn, or because
-// another process deletes it too.
+// maxTries is the maximum number of restarts of a deletion because the instance had a turn, or because another process
+// also deletes the instance.
 const maxTries = 10
 
 // DeleteInstance ends and marks the instance in one transaction and sends the outputs of its end. It then erases one
-// execution after the other and leaves a tombstone (R17). The instance item stores the progress, so that any process
+// execution after the other and writes a tombstone (R17). The instance item stores the progress, so that any process
 // can continue the deletion with another call.
 func (dl *Deleter) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
 	return dl.deleteIncarnation(ctx, instanceID, "", force)
@@ -122,7 +122,7 @@ func (dl *Deleter) endAndMark(ctx context.Context, it table.Item, force bool) er
 	return err
 }
 
-// endWrites returns the transaction that ends and marks an instance: the terminal segment unless it has ended, the
+// endWrites returns the transaction that ends and marks an instance: the terminal segment of a running instance, the
 // cancel record, and the mark.
 func (dl *Deleter) endWrites(
 	ctx context.Context, in *provider.Instance, d *finalExecution,
@@ -158,7 +158,7 @@ func (dl *Deleter) endWrites(
 	if by := requesterOf(ctx); by != "" {
 		addAttribute(mark, table.AttrPurgedBy, by)
 	}
-	// the status shows that all outputs were accepted (R9): sent again, they could reach a later incarnation of their
+	// the status shows that all outputs were accepted (R9); resent outputs could reach a later incarnation of their
 	// receiver
 	if in.Status.Terminal() {
 		addAttribute(mark, table.AttrErasing, in.ExecutionID)
@@ -212,8 +212,8 @@ func (dl *Deleter) markDeleting(in *provider.Instance, watermark provider.Positi
 }
 
 // eraseInstance continues the deletion of a marked instance. It erases the newest execution first, because messages
-// name it, and its start names the previous one. Of each execution it erases the start first, so that readers find no
-// history after the first write instead of a part.
+// name it, and its start names the previous one. It erases the start of each execution first, so that readers find no
+// history after the first write, instead of a part of it.
 func (dl *Deleter) eraseInstance(ctx context.Context, it table.Item) error {
 	in, err := instances.Decode(it)
 	if err != nil {
@@ -254,8 +254,8 @@ func (dl *Deleter) eraseInstance(ctx context.Context, it table.Item) error {
 	}
 }
 
-// storePosition stores the execution that is erased next, which also records progress, so that another call continues
-// there.
+// storePosition stores the execution that is erased next, so that another call continues with that execution. The write
+// also records progress.
 func (dl *Deleter) storePosition(ctx context.Context, in *provider.Instance, from, to string) error {
 	update := &dynamodb.UpdateItemInput{
 		Key:              table.InstanceKey(in.InstanceID),

@@ -10,14 +10,14 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// queueRetention is the retention of a queue. An older message cannot be lost any more, and the instance that it
-// started may have been purged with its tombstone, so that it must not be started again.
+// queueRetention is the retention of a queue. An older message cannot be lost after this time. The instance that it
+// started may have been purged together with its tombstone, so it must not be started again.
 const queueRetention = 14 * 24 * time.Hour
 
 // sendEndOutputs sends the outputs of the end of a marked instance: its outcome for the parent and the cancels of its
 // children. It also deletes the schedules of its timers. The process that committed the segment before the last one may
-// have died before it sent the outputs that outlive the execution. The same applies to the process that continued as
-// new. sendEndOutputs therefore sends the outputs of both segments again.
+// have crashed before it sent the outputs that outlive the execution. The same applies to the process that continued as
+// new. sendEndOutputs therefore resends the outputs of both segments.
 func (dl *Deleter) sendEndOutputs(ctx context.Context, in *provider.Instance) error {
 	d, err := dl.history.readLast(ctx, in)
 	if err != nil {
@@ -79,7 +79,7 @@ func (dl *Deleter) deleteSchedules(ctx context.Context, in *provider.Instance) e
 	return nil
 }
 
-// tooOld returns a filter for starts and events for other instances that are too old to be sent again.
+// tooOld returns a filter for starts and events for other instances that are too old to be resent.
 func (dl *Deleter) tooOld(s provider.Segment) func(eventID int64) bool {
 	old := map[int64]bool{}
 	for i := range s.Events {

@@ -18,8 +18,8 @@ import (
 // maxErasedAtOnce is the maximum number of an execution's items that are erased in one transaction of up to 100 writes.
 const maxErasedAtOnce = 90
 
-// DeleteEnded deletes an ended instance. A small instance, which is the usual case, is deleted in one transaction, and
-// a large one step by step.
+// DeleteEnded deletes an ended instance. It deletes a small instance, which is the usual case, in one transaction, and
+// a large instance step by step.
 func (dl *Deleter) DeleteEnded(ctx context.Context, it table.Item) error {
 	id := table.InstanceIDOf(it)
 	payloads, err := dl.Payloads.Has(ctx, table.GetString(it, table.AttrExecution))
@@ -90,7 +90,7 @@ func (dl *Deleter) deleteInOneTransaction(
 			Key: table.ExecutionKey(executionID, sk),
 		}})
 	}
-	if len(writes) > 100 { //nolint:mnd // DynamoDB's limit: a damaged history may lack many segments
+	if len(writes) > 100 { //nolint:mnd // DynamoDB's limit; a damaged history may lack many segments
 		return false, nil
 	}
 

@@ -89,11 +89,11 @@ func (d *finalExecution) cancelEvents() []history.Event {
 	return d.State.CancelOutstanding(history.ReasonInstanceDeleted)
 }
 
-// resentSegments is the number of segments whose outputs a deletion sends again: the last two.
+// resentSegments is the number of segments at the end whose outputs a deletion resends.
 const resentSegments = 2
 
-// readEnd reads the part of the current execution that a deletion needs. If the execution has ended, that is its end.
-// Otherwise it is the whole execution, read in steps, to find the outstanding work. The history decides whether the
+// readEnd reads the part of the current execution that a deletion needs. If the execution has ended, it reads only the
+// end. Otherwise, it reads the whole execution in steps to find the outstanding work. The history decides whether the
 // execution has ended, if it is readable, because the status of the instance can be stale.
 func (rd *historyReader) readEnd(ctx context.Context, in *provider.Instance) (*finalExecution, error) {
 	last, err := rd.readLast(ctx, in)
@@ -168,7 +168,7 @@ func (rd *historyReader) readDamaged(ctx context.Context, in *provider.Instance)
 		}
 		sequence, part, err := table.ParseSegmentSK(table.GetString(it, table.AttrSK))
 		if err != nil {
-			continue // such an item is no obstacle
+			continue // skip an item with an invalid key
 		}
 		d.Head.Segment = max(d.Head.Segment, sequence)
 		if wm := table.GetString(it, table.AttrWM); part == 0 && wm != "" {
@@ -221,7 +221,7 @@ func (rd *historyReader) readLast(ctx context.Context, in *provider.Instance) (*
 	return d, nil
 }
 
-// errChanged means that the instance has changed since it was read. The deletion continues from its present state.
+// errChanged means that the instance has changed since it was read. The deletion continues from the current state.
 var errChanged = errors.New("dynamo: instance has changed")
 
 // segmentsBefore yields the segments of an instance's execution backwards, with strong consistency. It holds at most
@@ -252,8 +252,8 @@ func (rd *historyReader) segmentsBefore(
 	}
 }
 
-// decode decodes a segment whose parts are in reverse order. It returns an empty segment if the segment cannot be
-// read, and errChanged if it is erased: another process has then cancelled the children.
+// decode decodes a segment whose parts are in reverse order. It returns an empty segment if the segment cannot be read.
+// It returns errChanged if the segment is erased, because another process has then cancelled the children.
 func (rd *historyReader) decode(
 	ctx context.Context, in *provider.Instance, parts []table.Item,
 ) (s provider.Segment, err error) {

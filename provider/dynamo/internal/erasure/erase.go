@@ -1,5 +1,5 @@
-// Package erasure erases executions: it replaces segments by stubs, and deletes other items and stored payloads. Cancel
-// decisions stay until no message can refer to the execution.
+// Package erasure erases executions. It replaces segments by stubs, and deletes other items and stored payloads. Cancel
+// decisions remain until no message can refer to the execution.
 package erasure
 
 import (
@@ -31,14 +31,14 @@ func New(t *table.Table, c *cancels.Store, p *payloads.Store, now func() time.Ti
 	return &Eraser{table: t, cancels: c, payloads: p, now: now}
 }
 
-// Erase replaces an execution's segments by stubs and returns the previous execution. A segment's key is never free, so
-// a process that still holds a turn for it gets a conflict, as always (I8). The cancel record stays for workers that
-// run or have not yet received activities of the execution. Erasing is idempotent and skips completed steps. If the
+// Erase replaces an execution's segments by stubs and returns the previous execution. The key of a segment is always in
+// use, so a process that still has a turn for the segment gets a conflict (I8). The cancel record remains for workers
+// that run activities of the execution or will receive them. Erasing is idempotent and skips completed steps. If the
 // instance is not deleted, the stub of the start names the next execution.
 func (er *Eraser) Erase(
 	ctx context.Context, instanceID, executionID, next string, progress *Progress,
 ) (previous string, err error) {
-	// before the items are listed, because a late worker reads the mark after its write
+	// mark before the items are listed, because a late worker reads the mark after its write
 	if err := er.cancels.MarkDeleted(ctx, instanceID, executionID); err != nil {
 		return "", err
 	}
@@ -65,7 +65,7 @@ func (er *Eraser) Erase(
 	return previous, er.payloads.DeleteAll(ctx, executionID, progress.Record)
 }
 
-// eraseItems erases everything after the start page by page, and reads only keys.
+// eraseItems erases all items after the start page by page, and reads only keys.
 func (er *Eraser) eraseItems(ctx context.Context, instanceID, executionID string, progress *Progress) error {
 	due := int64(1) // the next segment that needs a stub
 	for page, err := range er.table.Query(ctx, instanceID, segments.KeysOnly(segments.AllItemsQuery(executionID))) {
@@ -87,9 +87,9 @@ func (er *Eraser) eraseItems(ctx context.Context, instanceID, executionID string
 	return nil
 }
 
-// erasureWrites returns the writes that erase an item: stubs for a segment and for missing segments before it in a
-// damaged history, and a deletion for all other items, such as activity records, crash markers and further parts. The
-// cancel record gets a TTL instead.
+// erasureWrites returns the writes that erase an item. For a segment, these are stubs for it and for missing segments
+// before it in a damaged history. For other items, such as activity records, crash markers and further parts, the write
+// is a deletion. The cancel record gets a TTL instead.
 func (er *Eraser) erasureWrites(
 	ctx context.Context, instanceID, executionID string, it table.Item, due *int64,
 ) (writes []func() error) {

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// skJobs is the prefix of the sort keys of jobs. Their partition is that of the hub's own items.
+// skJobs is the prefix of the sort keys of jobs. Their partition is the partition of the hub's items.
 const skJobs = "job#"
 
 // The attributes of a job's item.
@@ -26,7 +26,7 @@ const (
 	attrRevision = "rev"
 )
 
-// jobLifetime is the time for which a job is kept after its end.
+// jobLifetime is the time for which an ended job is stored.
 const jobLifetime = 7 * 24 * time.Hour
 
 // PutJob writes the whole item on condition that it has not changed since it was read. If the response to a write is

@@ -77,7 +77,7 @@ func (hs *Store) ReadWorkers(ctx context.Context) (map[string]provider.WorkerRep
 	return reports, nil
 }
 
-// skSchedules is the prefix of the sort keys of schedules. Their partition is that of the hub's own items.
+// skSchedules is the prefix of the sort keys of schedules. Their partition is the partition of the hub's items.
 const skSchedules = "schedule#"
 
 // skSchedulesEnd sorts after all of them.
@@ -93,7 +93,7 @@ func (hs *Store) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry)
 	return hs.table.PutItem(ctx, "", it)
 }
 
-// DeleteScheduleEntry deletes the item on condition that its NotedAt is that of s.
+// DeleteScheduleEntry deletes the item on condition that its NotedAt equals the NotedAt of s.
 func (hs *Store) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
 	err := hs.table.Delete(ctx, "", &dynamodb.DeleteItemInput{
 		Key:                                 table.HubKey(skSchedules + s.ID),
@@ -123,7 +123,7 @@ func (hs *Store) ListSchedules(ctx context.Context, after string) iter.Seq2[prov
 	}
 }
 
-// Positions stores how far the sweeper's searches have come. It is safe for concurrent use.
+// Positions stores the positions of the sweeper's searches. It is safe for concurrent use.
 type Positions struct {
 	table *table.Table
 	log   *slog.Logger
@@ -135,8 +135,8 @@ func NewPositions(t *table.Table, log *slog.Logger) *Positions { return &Positio
 // attrPosition holds the position as JSON.
 const attrPosition = "mark"
 
-// Read reads the position of a duty. If there is none, or none that this release can read, it leaves into
-// unchanged, and the duty starts from the beginning.
+// Read reads the position of a duty. If there is no position, or if this release cannot read it, Read does not change
+// into, and the duty starts from the beginning.
 func (ps *Positions) Read(ctx context.Context, duty string, into any) error {
 	it, err := ps.table.Get(ctx, "", table.SweepPositionKey(duty), provider.Eventual)
 	if at := table.GetString(it, attrPosition); err == nil && at != "" {
@@ -148,8 +148,8 @@ func (ps *Positions) Read(ctx context.Context, duty string, into any) error {
 	return err
 }
 
-// Put stores the position of a duty. If two sweeps are concurrent, the last write counts, and instances that
-// the other one has processed since are checked again.
+// Put stores the position of a duty. If two sweeps are concurrent, the last write counts, and some instances are
+// checked again.
 func (ps *Positions) Put(ctx context.Context, duty string, mark any) error {
 	at, err := json.Marshal(mark)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package inbox encodes and sends messages for orchestrations, decodes received ones, and notes messages that interrupt
-// inline activities.
+// Package inbox encodes and sends messages for orchestrations, decodes received messages, and writes items that
+// interrupt inline activities.
 package inbox
 
 import (
@@ -59,7 +59,8 @@ func Encode(m *provider.Message) (sqsqueue.Entry, error) {
 			len(e.Body), most,
 		)
 	}
-	// the queue must not drop it as a duplicate of the original; repetitions of one recovery are one message
+	// the queue must not drop the message as a duplicate of the original, but must drop repetitions of the same
+	// recovery
 	if m.Redrive != nil {
 		e.Dedup = table.Digest("picked up", m.Redrive.Record, strconv.Itoa(m.Redrive.Times))
 	}
@@ -67,7 +68,8 @@ func Encode(m *provider.Message) (sqsqueue.Entry, error) {
 }
 
 // deduplicationID returns a deduplication ID for the content of a message, so that a repetition within SQS's five
-// minutes is one message. A wake has no content. It belongs to its moment, and an earlier wake must not suppress it.
+// minutes is one message. A wake has no content, and an earlier wake must not suppress it, so its ID is different each
+// time.
 func deduplicationID(m *provider.Message) string {
 	switch m.Kind {
 	case provider.MessageActivityOutcomes, provider.MessageActivityAttempts, provider.MessageActivityPending:
@@ -102,7 +104,7 @@ func deduplicationID(m *provider.Message) string {
 }
 
 // timerID is deduplicationID for a message that reports a due timer. A pending attempt is checked repeatedly, each time
-// by another timer.
+// with a different timer.
 func timerID(m *provider.Message) string {
 	parts := []string{string(m.Kind), m.ExecutionID, strconv.FormatInt(m.TimerID, 10)}
 	if m.Attempt > 0 {

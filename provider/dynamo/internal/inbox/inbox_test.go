@@ -31,7 +31,7 @@ func TestDedupID_isTheSameInEveryRelease(t *testing.T) {
 	}
 }
 
-// A repeated message is dropped for five minutes, except for kinds of which each message must arrive.
+// A repeated message is dropped for five minutes, unless each message of its kind must arrive.
 func TestDedupID_repeatedMessage_isEqualOnlyForIdempotentKinds(t *testing.T) {
 	t.Parallel()
 	of := func(kind provider.MessageKind) provider.Message {
@@ -69,12 +69,12 @@ func TestDedupID_repeatedMessage_isEqualOnlyForIdempotentKinds(t *testing.T) {
 	} {
 		again := tt.m
 		if one := deduplicationID(&tt.m) == deduplicationID(&again); one != tt.one {
-			t.Errorf("%s: one message: %v, want %v", name, one, tt.one)
+			t.Errorf("%s: same deduplication ID: %v, want %v", name, one, tt.one)
 		}
 		other := tt.m
 		other.InstanceID, other.ExecutionID, other.Parent = "b", "y", &history.Parent{ExecutionID: "q", EventID: 3}
 		if deduplicationID(&tt.m) == deduplicationID(&other) {
-			t.Errorf("%s: that of another instance is the same message", name)
+			t.Errorf("%s: a message of another instance has the same deduplication ID", name)
 		}
 	}
 }
@@ -85,10 +85,10 @@ func TestDedupID_differentMessages_differ(t *testing.T) {
 	add := func(name string, m provider.Message) {
 		id := deduplicationID(&m)
 		if other, taken := seen[id]; taken {
-			t.Errorf("%s and %s have the same id", name, other)
+			t.Errorf("%s and %s have the same deduplication ID", name, other)
 		}
 		if len(id) > 128 || strings.Trim(id, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-			t.Errorf("%s: SQS does not take %q", name, id)
+			t.Errorf("%s: SQS does not accept %q", name, id)
 		}
 		seen[id] = name
 	}

@@ -10,15 +10,17 @@ import (
 )
 
 // A request to end or pause an instance waits in its message group while an invocation runs inline activities, because
-// no process can receive it. The sender therefore writes an item that such an invocation reads to find out that it
-// should yield (R20). The item has a partition of its own, so that a role can be restricted to these writes.
+// no process can receive it. The sender therefore writes an item that requests such an invocation to yield (R20). The
+// item has its own partition, so that a role can be restricted to these writes.
 const (
 	interruptionPrefix = "n#"
 	skInterruption     = "n"
 	attrRequestedAt    = "askedAt" // in milliseconds
-	// interruptionLifetime is the time after which the item expires. It has no purpose after its message was received.
+	// interruptionLifetime is the time after which the item expires. After its message was received, the item has no
+	// purpose.
 	interruptionLifetime = time.Hour
-	// interruptionTimeout limits the time of all these writes of a call, because the message itself is more important.
+	// interruptionTimeout limits the total time of these writes in a call, because the message itself is more
+	// important.
 	interruptionTimeout = time.Second
 )
 
@@ -26,8 +28,8 @@ func interruptionKey(instanceID string) table.Item {
 	return table.Key(interruptionPrefix+instanceID, skInterruption)
 }
 
-// noteInterruptions writes the items for the messages that interrupt, one per instance. A failure is not an error: the
-// message is sent anyway, and is received when the inline activities of the invocation have ended. A failure must not
+// noteInterruptions writes the items for the messages that interrupt, one per instance. A failure is not an error. The
+// message is sent anyway, and is received after the inline activities of the invocation have ended. A failure must not
 // delay the message.
 func (ib *Inbox) noteInterruptions(ctx context.Context, ms []provider.Message) {
 	if !slices.ContainsFunc(ms, func(m provider.Message) bool { return m.Interrupts() }) {

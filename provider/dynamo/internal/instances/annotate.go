@@ -20,8 +20,8 @@ const attrNotes = "notes"
 // maxAnnotateTries is the maximum number of writes of one note. Each failed one means that another note was added.
 const maxAnnotateTries = 20
 
-// Annotate adds a note on condition that the notes have not changed. It first assumes that there are none. A condition
-// that fails returns the current item.
+// Annotate adds a note on condition that the notes have not changed. It first assumes that there are no notes. A failed
+// condition returns the current item.
 func (is *Store) Annotate(ctx context.Context, instanceID string, n provider.Note) error {
 	var old table.Item
 	for range maxAnnotateTries {
@@ -49,7 +49,7 @@ func (is *Store) Annotate(ctx context.Context, instanceID string, n provider.Not
 	return &provider.Error{Op: "Annotate", InstanceID: instanceID, Retryable: true, Err: provider.ErrConflict}
 }
 
-// encodeNotes does not escape characters for HTML, so that notes of maximum size leave room in the item.
+// encodeNotes does not escape characters for HTML, so that notes of maximum size leave space in the item.
 func encodeNotes(notes []provider.Note) (string, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -81,5 +81,5 @@ func decodeNotes(it table.Item) (notes []provider.Note, err error) {
 	if doc := table.GetString(it, attrNotes); doc != "" {
 		err = json.Unmarshal([]byte(doc), &notes)
 	}
-	return notes, err //nolint:wrapcheck // the callers say what notes are
+	return notes, err //nolint:wrapcheck // the callers wrap the error
 }

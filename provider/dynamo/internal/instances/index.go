@@ -104,7 +104,7 @@ func (is *Store) ReadAll(
 
 // A faulty deployment can block thousands of instances at once, and a partition of an index supports 1,000 writes per
 // second. Blocked instances are therefore distributed over as many partitions as the creation index has. Earlier
-// releases stored all of them in the first partition, whatever their shard.
+// releases stored all of them in the first partition.
 
 // BlockedPartition returns the partition of a blocked instance in the attention index.
 func BlockedPartition(instanceID string) string {
@@ -130,7 +130,7 @@ func ShardQuery(shard int, from, to string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		IndexName:              aws.String(table.IndexByCreation),
 		KeyConditionExpression: aws.String("gs = :shard AND #created BETWEEN :from AND :to"),
-		// every name that can be a reserved word has an alias
+		// names that may be reserved words need an alias
 		ExpressionAttributeNames: table.Names(table.AttrCreated),
 		ExpressionAttributeValues: table.Item{
 			":shard": table.Str(strconv.Itoa(shard)),
@@ -140,8 +140,8 @@ func ShardQuery(shard int, from, to string) *dynamodb.QueryInput {
 	}
 }
 
-// Due dates are stored as days in UTC. Retention needs no finer resolution, and even months have few enough days to
-// search all of them.
+// Due dates are stored as days in UTC. Retention needs no finer resolution, and a search can read all days of several
+// months.
 const (
 	Day       = 24 * time.Hour
 	DayFormat = "2006-01-02"
@@ -157,15 +157,15 @@ func DueKey(instanceID string, at time.Time) string {
 	return whole.Format(DayFormat) + "#" + table.ShardOf(instanceID)
 }
 
-// IsDue reports whether a key of the index is of today or of an earlier day.
+// IsDue reports whether the day of a key of the index is today or earlier.
 func IsDue(key string, now time.Time) bool {
 	return len(key) > len(DayFormat) && key[:len(DayFormat)] <= now.UTC().Format(DayFormat)
 }
 
 // PastRetention returns the retention of past executions, for an instance with the given retention. A message that
-// their turns consumed can be redelivered, or recovered from a dead-letter queue, and the history then determines the
-// outputs to send again (R4, R13). A past execution is therefore not erased while a queue may hold such a message. An
-// instance that has ended has sent all outputs (R9), and needs no such time.
+// their turns consumed can be redelivered, or recovered from a dead-letter queue. The history then determines the
+// outputs to resend (R4, R13). A past execution is therefore not erased while a queue may hold such a message. An ended
+// instance has sent all outputs (R9), so it needs no minimum.
 func PastRetention(retention time.Duration) time.Duration {
 	return max(retention, table.TombstoneLifetime)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Instances that are blocked at the same time are spread over the partitions, because a partition accepts only a
-// thousand writes a second.
+// thousand writes per second.
 func TestBlockedInstances_tenThousandAtOnce_areSpread(t *testing.T) {
 	t.Parallel()
 	count := map[string]int{}
@@ -17,7 +17,7 @@ func TestBlockedInstances_tenThousandAtOnce_areSpread(t *testing.T) {
 	}
 	for _, partition := range Partitions(table.AttentionBlocked) {
 		if c := count[partition]; c < 500 || c > 750 {
-			t.Errorf("%s has %d of them", partition, c)
+			t.Errorf("partition %s has %d instances", partition, c)
 		}
 	}
 	if len(count) != table.Shards {

@@ -1,5 +1,5 @@
-// Package instances stores the item of each instance: what starts, lists and the sweeper know of it. The item follows
-// from the history, so that a later write can always repair it. A deleted instance leaves a tombstone.
+// Package instances stores the item of each instance, which starts, lists and the sweeper read. The item derives from
+// the history, so that a later write can always repair it. A deleted instance is replaced by a tombstone.
 package instances
 
 import (
@@ -66,7 +66,7 @@ func Encode(in provider.Instance) (table.Item, error) {
 
 // ParentPrefix returns the prefix of the JSON of every parent with an instance ID.
 func ParentPrefix(instanceID string) string {
-	id, _ := json.Marshal(instanceID) //nolint:errchkjson // a string: cannot fail
+	id, _ := json.Marshal(instanceID) //nolint:errchkjson // a string cannot fail
 	return `{"instanceId":` + string(id) + ","
 }
 
@@ -80,7 +80,7 @@ func HasTags(it table.Item, want map[string]string) bool {
 	return err == nil && provider.HasTags(tags, want)
 }
 
-// CreatedKey returns a unique key that sorts by time, so that a page can continue exactly after the last one.
+// CreatedKey returns a unique key that sorts by time, so that a page can continue exactly after the last key.
 func CreatedKey(in provider.Instance) string {
 	return table.FormatTime(in.CreatedAt) + "#" + table.Digest(in.InstanceID)[:8]
 }
@@ -110,7 +110,7 @@ func Decode(it table.Item) (provider.Instance, error) {
 		return in, fmt.Errorf("dynamo: instance %q: updated: %w", in.InstanceID, err)
 	}
 	if in.Status == provider.StatusPending {
-		// nothing has changed since; the stored time can be that of the sweeper's next check
+		// a pending instance has not changed, and the stored time can be the time of the sweeper's next check
 		in.UpdatedAt = in.CreatedAt
 	}
 
@@ -124,7 +124,7 @@ func Decode(it table.Item) (provider.Instance, error) {
 		in.CustomStatus = json.RawMessage(custom)
 	}
 	if in.Notes, err = decodeNotes(it); err != nil {
-		in.Notes = nil // nothing depends on notes, so damaged ones must not make an instance unusable
+		in.Notes = nil // damaged notes must not make an instance unusable
 	}
 	for _, field := range []struct {
 		name string

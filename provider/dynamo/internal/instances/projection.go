@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// Projection is the part of an instance that follows from its history up to a segment. It is empty if nothing changed.
+// Projection is the part of an instance that derives from its history up to a segment. It is empty if nothing changed.
 type Projection struct {
 	InstanceID, ExecutionID string
 	Sequence                int64
@@ -32,7 +32,7 @@ type Projection struct {
 func (u *Projection) Changed() bool { return u.Status != "" }
 
 // MinWakeInterval and MaxWakeInterval limit the time between two wakes of a pending instance, which doubles each time.
-// Without them, a hub with a backlog would receive a message for each pending instance at each search, which would
+// Without these limits, each search would send a message for each pending instance of a hub with a backlog, which would
 // increase the backlog.
 const (
 	MinWakeInterval = 2 * time.Minute
@@ -44,7 +44,8 @@ const (
 // adds it to the attention index.
 func (u *Projection) pending() bool { return u.Status == provider.StatusPending }
 
-// updated returns the time of the change to store. For a pending instance it is the time of the sweeper's next check.
+// updated returns the time of the change to store. For a pending instance, this is the time of the sweeper's next
+// check.
 func (u *Projection) updated(now time.Time) time.Time {
 	if u.pending() {
 		return now.Add(MinWakeInterval)
@@ -53,8 +54,8 @@ func (u *Projection) updated(now time.Time) time.Time {
 }
 
 // Project writes a projection to the instance item, on condition that the execution is still the current one (R7) and
-// that no later segment was projected. A slow process therefore does not undo the write of a faster one. If the
-// condition fails, another process is ahead or deletes the instance, and project does nothing.
+// that no later segment was projected. A slow process therefore does not overwrite a later status. If the condition
+// fails, Project does nothing, because another process is ahead or deletes the instance.
 func (is *Store) Project(ctx context.Context, u Projection) error {
 	in := &dynamodb.UpdateItemInput{
 		Key: table.InstanceKey(u.InstanceID),
@@ -79,7 +80,7 @@ func (is *Store) Project(ctx context.Context, u Projection) error {
 const secondExecution = 2
 
 // NextExecutionUpdate returns the update that makes the turn's next execution the current one, on condition that the
-// turn's own execution was (R7).
+// turn's own execution is the current one (R7).
 func (is *Store) NextExecutionUpdate(t *provider.Turn, u Projection) *types.Update {
 	names := map[string]string{"#execution": table.AttrExecution, "#seq": "seq", "#number": "number"}
 	values := table.Item{
@@ -132,13 +133,13 @@ func (u *Projection) assignments(names map[string]string, values table.Item, now
 	}
 	if u.blocked.Active {
 		set += ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis"
-		why, _ := json.Marshal(diagnosisOf(&u.blocked)) //nolint:errchkjson // strings and numbers: cannot fail
+		why, _ := json.Marshal(diagnosisOf(&u.blocked)) //nolint:errchkjson // strings and numbers cannot fail
 		values[":attention"] = table.Str(BlockedPartition(u.InstanceID))
 		values[":blockedBy"], values[":diagnosis"] = table.Str(u.blocked.LastBuild), table.Str(string(why))
 	}
 	if u.paused != nil {
 		set += ", attention = :attention, paused = :paused"
-		who, _ := json.Marshal(u.paused) //nolint:errchkjson // strings and a time: cannot fail
+		who, _ := json.Marshal(u.paused) //nolint:errchkjson // strings and a time cannot fail
 		values[":attention"], values[":paused"] = table.Str(table.AttentionPaused), table.Str(string(who))
 	}
 	if u.pending() {
@@ -148,8 +149,8 @@ func (u *Projection) assignments(names map[string]string, values table.Item, now
 	return set
 }
 
-// removals returns the part of the update that removes the attention of an instance that was blocked or paused, and the
-// due date from before its end.
+// removals returns the part of the update that removes outdated attributes. These are the attention of an instance that
+// is not blocked or paused, and the due date of its time before the end.
 func (u *Projection) removals() string {
 	const attention = " REMOVE attention, blockedBy, diagnosis, paused"
 	switch {
@@ -184,7 +185,7 @@ func diagnosisOf(b *history.Blocked) *history.Failure {
 	return &cut
 }
 
-// AfterTurn returns the changes of the instance after a turn. They include all values from the history, and thus
+// AfterTurn returns the changes of the instance after a turn. They include all values from the history, including
 // values that an earlier turn could not write. The commit of a turn that continues as new has already updated the
 // instance.
 func AfterTurn(t *provider.Turn, s provider.Segment) Projection {

@@ -77,7 +77,7 @@ func MustNotStart(it table.Item, startID string) bool {
 }
 
 // PurgedAt returns the time when the last incarnation of an ID was purged, according to its tombstone. Later rejections
-// extend the life of the tombstone.
+// extend the lifetime of the tombstone.
 func PurgedAt(tombstone table.Item) time.Time {
 	if at, err := table.DecodeTime(tombstone, table.AttrTombstone); err == nil {
 		return at
@@ -102,7 +102,8 @@ func DeletedStarts(it table.Item) []types.AttributeValue {
 }
 
 // ReplaceTombstone makes an instance replace a tombstone, on condition that the tombstone has not changed or has
-// expired. The instance keeps the starts that must not succeed, and the time when the previous incarnation was purged.
+// expired. The instance item retains the starts that must not succeed, and the time when the previous incarnation was
+// purged.
 func ReplaceTombstone(put *types.Put, old table.Item) {
 	refused := table.Num(table.GetNumber(old, table.AttrRejectedCount))
 	put.Item[table.AttrRejectedCount] = refused

@@ -21,7 +21,8 @@ type entry struct {
 }
 
 // mergePartitions merges the partitions of a kind after a cursor, the latest change first. next is the cursor of the
-// rest of the list, or nil at the end. Entries with the same time are sorted by partition, and then as in the index.
+// rest of the list, or nil at the end. Entries with the same time are sorted by partition, and then in the order of the
+// index.
 func (ls *Lists) mergePartitions(
 	ctx context.Context, kind string, limit int, c cursor,
 ) (named []table.Item, next *entry, err error) {
@@ -59,8 +60,8 @@ func (ls *Lists) mergePartitions(
 	return named, next, nil
 }
 
-// completeEntries returns the number of entries without gaps: up to the last entry of a page that ended early, as pages
-// of a query do at 1 MB.
+// completeEntries returns the number of entries without gaps, up to the last entry of a page that ended early. Pages of
+// a query end at 1 MB.
 func completeEntries(all []entry, pages [][]table.Item, more []bool, limit int) int {
 	whole := len(all)
 	for i, page := range pages {
@@ -78,8 +79,9 @@ func completeEntries(all []entry, pages [][]table.Item, more []bool, limit int) 
 	return whole
 }
 
-// partitionQuery returns a query of a partition after a cursor, the latest change first. For the time of the cursor
-// itself, the partitions before that of the cursor were listed, and those after it were not.
+// partitionQuery returns a query of a partition after a cursor, the latest change first. For the exact time of the
+// cursor, partitions with a lower number than the cursor's partition have been listed. Partitions with a higher number
+// have not.
 func (ls *Lists) partitionQuery(partition string, number int, c cursor) *dynamodb.QueryInput {
 	in := instances.AttentionQuery(partition)
 	in.ScanIndexForward = aws.Bool(false)

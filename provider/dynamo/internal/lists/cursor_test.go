@@ -67,12 +67,12 @@ func TestParseCursor_positionOutsideTheList_isRejected(t *testing.T) {
 		"over the quota of keys":      {after, cursor{Before: strings.Repeat("x", 1025)}, false},
 		"by attention, in no such":    {after, cursor{Before: place, Key: "i#a"}, false},
 		"by attention":                {blocked, cursor{Before: place, Key: "i#a"}, true},
-		"of a release before":         {blocked, cursor{Before: place + "#12345678"}, true},
+		"of an earlier release":       {blocked, cursor{Before: place + "#12345678"}, true},
 		"by attention, no instance":   {blocked, cursor{Before: place, Key: "i#"}, false},
-		"by attention, of no kind":    {blocked, cursor{Before: place, Key: "x#a"}, false},
+		"by attention, unknown kind":  {blocked, cursor{Before: place, Key: "x#a"}, false},
 		"by attention, NUL":           {blocked, cursor{Before: place, Key: "i#\x00"}, false},
 		"by attention, time with NUL": {blocked, cursor{Before: "\x00", Key: "i#a"}, false},
-		"by attention, a long id":     {blocked, cursor{Before: place, Key: "i#" + strings.Repeat("x", 1025)}, false},
+		"by attention, long ID":       {blocked, cursor{Before: place, Key: "i#" + strings.Repeat("x", 1025)}, false},
 	} {
 		c.at.Query = queryDigest(c.q)
 		c.q.Cursor = c.at.String()
@@ -83,7 +83,7 @@ func TestParseCursor_positionOutsideTheList_isRejected(t *testing.T) {
 			q := c.q
 			q.Cursor += wrong
 			if _, err := parseCursor(q); err == nil {
-				t.Errorf("%s, with %q behind it, is taken", name, wrong)
+				t.Errorf("%s: the cursor with the suffix %q is accepted", name, wrong)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func TestQueryDigest_differentFilters_differ(t *testing.T) {
 		{Tags: map[string]string{"a": ""}},
 	} {
 		if d := queryDigest(q); seen[d] {
-			t.Errorf("%+v has the digest of another", q)
+			t.Errorf("%+v has the digest of another query", q)
 		} else {
 			seen[d] = true
 		}
@@ -154,7 +154,7 @@ func TestDecodeInstance_damagedItem_isAnError(t *testing.T) {
 		}
 		spoil(it)
 		if _, err := instances.Decode(it); err == nil {
-			t.Errorf("an item with a bad %s is read", name)
+			t.Errorf("an item with an invalid %s is decoded", name)
 		}
 	}
 }

@@ -49,13 +49,13 @@ type cursor struct {
 	Query  string `json:"q"`
 	// Key is the instance's key in lists from the attention index, where the sort key alone is not unique.
 	Key string `json:"k,omitempty"`
-	// Partition is the number of the partition in the attention index. Earlier releases had only the first one.
+	// Partition is the number of the partition in the attention index. Earlier releases used only the first partition.
 	Partition int `json:"p,omitempty"`
 }
 
 func queryDigest(q provider.ListQuery) string {
 	parts := []string{string(q.Status), q.Name, table.FormatTime(q.StartedAfter)}
-	// without these filters it is the digest of earlier releases
+	// without these filters, the digest is the same as in earlier releases
 	if q.Version != "" || q.Parent != "" || len(q.Tags) > 0 || !q.StartedBefore.IsZero() {
 		parts = append(parts, q.Version, q.Parent, table.FormatTime(q.StartedBefore))
 		for _, k := range slices.Sorted(maps.Keys(q.Tags)) {
@@ -67,7 +67,7 @@ func queryDigest(q provider.ListQuery) string {
 
 // String returns the cursor as text for a caller.
 func (c cursor) String() string {
-	b, _ := json.Marshal(c) //nolint:errchkjson // two strings: cannot fail
+	b, _ := json.Marshal(c) //nolint:errchkjson // two strings cannot fail
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
@@ -133,7 +133,7 @@ func (ls *Lists) ListInstances(ctx context.Context, q provider.ListQuery) (provi
 	}
 
 	if table.FormatTime(q.StartedAfter) > latestKey(q) {
-		return provider.Page{}, nil // there is no time in between, and DynamoDB rejects such a query
+		return provider.Page{}, nil // the range is empty, and DynamoDB rejects such a query
 	}
 
 	ctx = awscall.WithRetryBudget(ctx)
@@ -171,12 +171,12 @@ func (ls *Lists) decodeReadable(ctx context.Context, it table.Item) provider.Ins
 }
 
 // readsPerShard is the maximum number of reads of each shard per page: 500 instances each with a filter, about 5 MB in
-// total. Otherwise a list with a filter that selects few of many instances would read all of them.
+// total. Otherwise, a list with a filter that selects few of many instances would read all instances.
 const readsPerShard = 2
 
 // mergeShards merges the shards until a page is full or the read limit of a page is reached. It reads each shard in
-// small steps, because each has about its share of a page's instances. before is the cursor of the rest of the list, or
-// empty at its end.
+// small steps, because each contains about the same share of a page's instances. before is the cursor of the rest of
+// the list, or empty at its end.
 func (ls *Lists) mergeShards(
 	ctx context.Context, q provider.ListQuery, c cursor,
 ) (all []table.Item, before string, err error) {
@@ -206,7 +206,7 @@ func (ls *Lists) mergeShards(
 	}
 }
 
-// shardList holds the instances of a shard that a list has read and not used yet, newest first.
+// shardList holds the instances of a shard that a list has read but not used yet, newest first.
 type shardList struct {
 	in     *dynamodb.QueryInput
 	before string // the key of the last listed instance
@@ -261,8 +261,8 @@ func filter(in *dynamodb.QueryInput, q provider.ListQuery) {
 	}
 }
 
-// head returns the greatest key that a shard may still contain: that of its next instance, or the last key that was
-// read. It is empty, which sorts before all keys, if the shard has no more instances.
+// head returns the greatest key that a shard may still contain: the key of its next instance, or the last key that was
+// read. If the shard has no more instances, it returns an empty key, which sorts before all others.
 func (l *shardList) head() string {
 	switch {
 	case len(l.items) > 0:
@@ -274,7 +274,7 @@ func (l *shardList) head() string {
 	}
 }
 
-// readShards reads more instances for the lists that have none left.
+// readShards reads more instances for the empty lists.
 func (ls *Lists) readShards(ctx context.Context, lists []*shardList) (read int, err error) {
 	var reads []func() error
 	for _, l := range lists {
@@ -302,8 +302,8 @@ func (ls *Lists) readShard(ctx context.Context, l *shardList) error {
 	return nil
 }
 
-// pageSize returns the number of instances that one query reads of a shard. With a filter it reads more, because
-// fewer match.
+// pageSize returns the number of instances that one query reads of a shard. With a filter, it reads more, because fewer
+// instances match.
 func pageSize(q provider.ListQuery) int32 {
 	if q.Status != "" || q.Name != "" || q.Version != "" || q.Parent != "" || len(q.Tags) > 0 {
 		return filteredPage
@@ -327,9 +327,9 @@ func attentionOf(s provider.RuntimeStatus) (kind string, ok bool) {
 }
 
 // listByAttention lists blocked, paused or deleting instances, the latest change first. The index contains only keys,
-// and its projection can only be changed by rebuilding it. Each instance is therefore read with strong consistency: it
-// is complete, and an instance that has left the status is omitted. A page reads at most as many instances as it can
-// contain, so it can be empty if there is a filter.
+// and its projection can only be changed by rebuilding it. Each instance is therefore read with strong consistency, and
+// an instance with a different status is omitted. A page reads at most as many instances as it can contain, so it can
+// be empty if there is a filter.
 func (ls *Lists) listByAttention(
 	ctx context.Context, q provider.ListQuery, kind string, c cursor,
 ) (page provider.Page, err error) {

@@ -54,13 +54,13 @@ func (ls *Lists) MatchInstances(
 func (ls *Lists) matchPage(
 	ctx context.Context, f *provider.Filter, shard int, after string,
 ) (page []table.Item, more bool, err error) {
-	// the key of an instance that was started at that time sorts after it
+	// keys of instances that were started at a time sort after that time
 	begin, end := table.FormatTime(f.StartedAfter), table.FormatTime(f.StartedBefore)
 	if after != "" {
-		begin = after + "!" // after the key, and before the next one: all keys have the same length
+		begin = after + "!" // between the key and the next one, because all keys have the same length
 	}
 	if begin > end {
-		return nil, false, nil // there is no key in between, and DynamoDB rejects such a query
+		return nil, false, nil // the range is empty, and DynamoDB rejects such a query
 	}
 	in := instances.ShardQuery(shard, begin, end)
 	in.Limit = aws.Int32(filteredPage)
@@ -68,8 +68,8 @@ func (ls *Lists) matchPage(
 	return page, in.ExclusiveStartKey != nil, err
 }
 
-// targetOf returns the target for an item. An unreadable instance is a target too. The error then occurs when the job
-// processes it, and concerns only this instance.
+// targetOf returns the target for an item. An unreadable instance is also a target, so that the error occurs when the
+// job processes it, and concerns only this instance.
 func targetOf(it table.Item) provider.Target {
 	in, _ := instances.Decode(it)
 	return provider.Target{InstanceID: in.InstanceID, CreatedAt: in.CreatedAt}
@@ -102,7 +102,7 @@ func selects(f *provider.Filter, it table.Item) bool {
 	return instances.HasTags(it, f.Tags)
 }
 
-// lastChange returns the time of the last change of an instance. For a pending instance it is the start, because its
+// lastChange returns the time of the last change of an instance. For a pending instance, this is the start, because the
 // attribute updated is the time of the sweeper's next check.
 func lastChange(it table.Item) string {
 	if table.GetString(it, table.AttrStatus) != string(provider.StatusPending) {

@@ -1,4 +1,4 @@
-// Package lru is a bounded cache of the most recently used values.
+// Package lru implements a bounded cache of the most recently used values.
 package lru
 
 import (
@@ -21,7 +21,7 @@ type entry[V any] struct {
 	cost  int
 }
 
-// New returns a cache whose values cost at most limit together.
+// New returns a cache whose values have a total cost of at most limit.
 func New[V any](limit int) *Cache[V] {
 	return &Cache[V]{limit: limit, byKey: map[string]*list.Element{}}
 }

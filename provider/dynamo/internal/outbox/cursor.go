@@ -21,8 +21,8 @@ import (
 // errDeadline reports that the invocation is about to end.
 var errDeadline = errors.New("invocation is about to end")
 
-// The attributes of a cursor besides its TTL: the event up to which all outputs were accepted, and the outputs up to
-// there that SQS rejected.
+// The attributes of a cursor except its TTL: the event up to which all outputs were accepted, and the outputs before
+// that event that SQS rejected.
 const (
 	attrUpTo        = "upTo"
 	attrSendRefused = "failures"
@@ -47,7 +47,7 @@ type cursor struct {
 	run                     string // the reconciliation that sends, or that wrote the cursor
 }
 
-// rejection is an output that SQS rejected permanently: its event and the error.
+// rejection is the event and the error of an output that SQS rejected permanently.
 type rejection struct {
 	EventID int64           `json:"eventId"`
 	Failure history.Failure `json:"failure"`
@@ -66,7 +66,7 @@ func (c *cursor) key() table.Item {
 	return table.ExecutionKey(c.executionID, table.CursorSK(c.sequence))
 }
 
-// readCursor reads the cursor of a segment with strong consistency. It changes nothing if there is no cursor.
+// readCursor reads the cursor of a segment with strong consistency. If there is no cursor, c does not change.
 func (ob *Outbox) readCursor(ctx context.Context, c *cursor) error {
 	found, err := ob.Table.Get(ctx, c.instanceID, c.key(), provider.Strong)
 	if err != nil {
@@ -82,9 +82,9 @@ func (ob *Outbox) readCursor(ctx context.Context, c *cursor) error {
 	return nil
 }
 
-// writeCursor stores the cursor of a segment, even if the context of the sends has ended. The stored cursor never moves
-// backwards, because the process may have been frozen, and that of a later reconciliation is not replaced. If the write
-// fails, some outputs are sent again.
+// writeCursor stores the cursor of a segment, even if the context of the sends has ended. The process may have been
+// frozen, so the stored cursor never moves backwards. The cursor of a later reconciliation is not replaced. If the
+// write fails, some outputs are resent.
 func (ob *Outbox) writeCursor(ctx context.Context, c *cursor) {
 	refused, _ := json.Marshal(c.rejected) //nolint:errchkjson // strings and numbers: cannot fail
 	if c.reached <= c.upTo || len(refused) > cursorRefusals {

@@ -29,7 +29,7 @@ func (ob *Outbox) Ack(ctx context.Context, t *provider.Turn) ([]provider.OutputF
 }
 
 // Dispatch sends the outputs of a committed turn. A terminal status is written after all outputs were accepted, because
-// the ID may be used again only then (R9). The last steps are best effort.
+// it allows a reuse of the ID (R9). The last steps are best effort.
 func (ob *Outbox) Dispatch(
 	ctx context.Context, t *provider.Turn, s provider.Segment,
 ) (refused []provider.OutputFailure, err error) {
@@ -63,8 +63,8 @@ func (ob *Outbox) sendWithStatus(
 	return refused, err
 }
 
-// Redispatch sends the unsettled outputs again of the segments that since selects, up to the head, across
-// continue-as-new (R4).
+// Redispatch resends the unsettled outputs of the segments that since selects, up to the head, across continue-as-new
+// (R4).
 func (ob *Outbox) Redispatch(
 	ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom,
 ) ([]provider.OutputFailure, error) {
@@ -73,8 +73,8 @@ func (ob *Outbox) Redispatch(
 	return refused, err
 }
 
-// markMayHaveStarted records in the rejections of a repeated dispatch that their activities may have started, because
-// an earlier dispatch may have sent them when the hub had their queue.
+// markMayHaveStarted records in the rejections of a repeated dispatch that their activities may have started. An
+// earlier dispatch may have sent them when the hub had their queue.
 func markMayHaveStarted(segments []provider.Segment, refused []provider.OutputFailure) {
 	if len(refused) == 0 {
 		return
@@ -117,7 +117,7 @@ func (ob *Outbox) redispatch(
 		ObsoleteTimers(o.Segments, first)); err != nil {
 		return out.Rejected, err
 	}
-	// otherwise the instance was written together with its segment 0
+	// segment 0 was written together with the instance
 	if u := instances.FromHistory(o); o.Head.Segment > 0 {
 		if err := ob.writeStatus(ctx, &u); err != nil {
 			return out.Rejected, err
@@ -127,7 +127,7 @@ func (ob *Outbox) redispatch(
 	return out.Rejected, nil
 }
 
-// ObsoleteTimers returns the work whose timers the segments of a history from one on have made obsolete
+// ObsoleteTimers returns the work whose timers have become obsolete in the given segment or later ones
 // (State.ObsoleteTimers).
 func ObsoleteTimers(segments []provider.Segment, from int) (all []history.OpenItem) {
 	state := history.NewState(history.TrackTimers)

@@ -12,18 +12,18 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// An activity that is cancelled and whose end is awaited has ended when none of its code runs. No code runs between two
-// attempts, which can last for an hour, or forever if the schedule of the next attempt is deleted (R15). The turn that
-// cancels the activity therefore reports its end itself.
+// A cancelled activity whose end is awaited has ended when none of its code runs. Its code does not run between two
+// attempts. This time can last for an hour, or forever if the schedule of the next attempt is deleted (R15). The turn
+// that cancels the activity therefore reports its end itself.
 
 // maxEndsPerMessage is the maximum number of ends in one message.
 const maxEndsPerMessage = 1000
 
 // SendActivityEnds sends the ends of the activities that a turn has cancelled, whose end is awaited, and that wait for
-// their next attempt. The turn is committed, so that no later attempt becomes the current one. An attempt that is not
-// due has not started by any clock, and a worker that receives it later reads the cancel record first. The worker that
-// receives the work item of a due attempt reports its end. A pending attempt has no worker: its token holder reports
-// the end, and a timer limits the wait.
+// their next attempt. The turn is committed, so no later attempt can become the current one. An attempt that is not due
+// has not started, even if clocks differ. A worker that receives the attempt later reads the cancel record first. The
+// worker that receives the work item of a due attempt reports its end. A pending attempt has no worker. Its token
+// holder reports the end, and a timer limits the wait.
 func (ob *Outbox) SendActivityEnds(
 	ctx context.Context, x outputs.Origin, sequence int64, cancelled []history.OpenItem,
 ) error {

@@ -1,6 +1,6 @@
-// Package outbox sends what committed segments schedule: work items, timers, messages, results of updates and the
-// status of the instance. It sends again what a redelivery or a reconciliation finds unsettled, and records what SQS
-// accepted.
+// Package outbox sends the outputs of committed segments: work items, timers, messages, results of updates and the
+// status of the instance. After a redelivery or in a reconciliation, it resends unsettled outputs. It records the
+// outputs that SQS has accepted.
 package outbox
 
 import (

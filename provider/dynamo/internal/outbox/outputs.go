@@ -25,7 +25,7 @@ func (ob *Outbox) SendOutputs(ctx context.Context, out *outputs.Set) ([]provider
 }
 
 // encode encodes outputs for their queues, by URL. It separately returns outputs that no queue can accept, which it
-// finds out without a call.
+// detects without a call.
 func (ob *Outbox) encode(
 	ctx context.Context, out *outputs.Set,
 ) (queues sqsqueue.Outgoing, refused []provider.OutputFailure, err error) {
@@ -73,7 +73,7 @@ func (ob *Outbox) addMessages(ms []provider.Message, queues *sqsqueue.Outgoing) 
 		}
 
 		e.ID = id
-		e.IsEvent = own // the others refer to events of other executions, or to none
+		e.IsEvent = own // other messages refer to events of other executions, or to none
 		queues.Add(ob.Queue.InboxURL, e, len(ms)-1-i)
 	}
 	return refused
@@ -88,8 +88,8 @@ func (ob *Outbox) PutWorkItems(ctx context.Context, items ...provider.WorkItem) 
 	return err
 }
 
-// setReconcileIDs gives work items with exclusive keys the deduplication IDs of a reconciliation. The queues may just
-// have been purged, and SQS still drops repetitions of purged messages.
+// setReconcileIDs gives work items with exclusive keys the deduplication IDs of a reconciliation. The queues may have
+// been purged recently, and SQS still drops repetitions of purged messages.
 func (ob *Outbox) setReconcileIDs(queues sqsqueue.Outgoing, run string) {
 	for i := range queues {
 		if q := &queues[i]; q.URL != ob.Queue.InboxURL {

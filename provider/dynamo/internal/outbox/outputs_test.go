@@ -25,7 +25,7 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// An entry that SQS will never accept fails its output. The other entries are sent, including those with a temporary
+// An entry that SQS never accepts fails its output. The other entries are sent, including entries with a temporary
 // error.
 func TestR9_senderFault_failsOnlyItsOutput(t *testing.T) {
 	t.Parallel()
@@ -45,7 +45,7 @@ func TestR9_senderFault_failsOnlyItsOutput(t *testing.T) {
 			WorkItems: []provider.WorkItem{{ActivityID: 3, Queue: "default"}, {ActivityID: 4, Queue: "default"}},
 		})
 		if err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.Sent) != 2 {
-			t.Errorf("refused %v, %v, %d sends", refused, err, len(q.Sent))
+			t.Errorf("rejected %v, error %v, %d sends", refused, err, len(q.Sent))
 		}
 	})
 }
@@ -72,8 +72,8 @@ func (keyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.O
 	}}}, nil
 }
 
-// SQS reports a misconfigured role, a disabled key or a throttled queue as a fault of the sender, but an activity must
-// not fail for such a reason. Only errors about the message itself are final.
+// SQS reports a misconfigured role, a disabled key or a throttled queue as a fault of the sender. An activity must not
+// fail for such a reason. Only errors about the message itself are final.
 func TestR9_eachErrorCodeOfSQS_onlyMessageErrorsAreFinal(t *testing.T) {
 	t.Parallel()
 	for code, forGood := range map[string]bool{
@@ -112,15 +112,15 @@ func TestR9_eachErrorCodeOfSQS_onlyMessageErrorsAreFinal(t *testing.T) {
 				}
 				refused, err := ob.SendOutputs(t.Context(), out)
 				if forGood && (err != nil || len(refused) != 1 || refused[0].EventID != 3 || len(q.Sent) != 1) {
-					t.Errorf("refused %v, %v, in %d sends; want #3", refused, err, len(q.Sent))
+					t.Errorf("rejected %v, error %v, %d sends; want #3", refused, err, len(q.Sent))
 				}
 				if failed, ok := errors.AsType[*provider.Error](err); !forGood &&
 					(!ok || !failed.Retryable || len(refused) > 0 || len(q.Sent) != awscall.MaxTries) {
-					t.Errorf("refused %v, %v, in %d sends; want it to be tried again", refused, err, len(q.Sent))
+					t.Errorf("rejected %v, error %v, %d sends; want a retryable error", refused, err, len(q.Sent))
 				}
 				time.Sleep(time.Hour)
 				if refused, err := ob.SendOutputs(t.Context(), out); err != nil || len(refused) > 0 {
-					t.Errorf("an hour later: refused %v, %v", refused, err)
+					t.Errorf("an hour later: rejected %v, error %v", refused, err)
 				}
 			})
 		})

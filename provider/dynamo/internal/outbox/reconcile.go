@@ -48,10 +48,10 @@ func (ob *Outbox) Resend(
 	return sent, b.Rejected, nil
 }
 
-// deleteRecords deletes the dispatch records and cursors of an execution, because the outputs that they list are in no
-// queue any more. It keeps those of the same reconciliation, so that a reconciliation whose calls fail continues. It
-// also keeps those of a later, concurrent one, because otherwise each reconciliation would send the outputs of the
-// other again. fresh is true if there are none of these.
+// deleteRecords deletes the dispatch records and cursors of an execution, because the queues have lost the outputs that
+// they list. It does not delete records of the same reconciliation, which continues after failed calls. It also does
+// not delete records of a later, concurrent reconciliation. Otherwise, each of the two would resend the outputs of the
+// other. fresh is true if there are no such records.
 func (ob *Outbox) deleteRecords(
 	ctx context.Context, o *provider.Orchestration, notes []table.Item, run string,
 ) (fresh bool, err error) {
@@ -71,12 +71,13 @@ func (ob *Outbox) deleteRecords(
 // SkippedOutputs holds the outputs of an execution that need not be sent.
 type SkippedOutputs struct {
 	IDs map[int64]bool
-	// Dropped is the number of detached starts and events for other instances among them that may not have arrived.
+	// Dropped is the number of these outputs that may not have arrived: detached starts, and events for other
+	// instances.
 	Dropped int
 	// lastCopied is the last event that the execution copied from another one. Its restart decided which outputs of
 	// these events to send.
 	lastCopied int64
-	// OldStarts are the starts of awaited children that are so old that the child could run twice.
+	// OldStarts are starts of awaited children that are too old to resend, because the child could run twice.
 	OldStarts []*history.Event
 }
 
@@ -99,7 +100,7 @@ func SkippedBefore(o *provider.Orchestration, since, now time.Time) SkippedOutpu
 				u.IDs[e.ID] = true
 				u.Dropped++
 			case (e.Kind == history.UpdateCompleted || e.Kind == history.UpdateRejected) && e.Time.Before(since):
-				u.IDs[e.ID] = true // the execution does not wait for it any more
+				u.IDs[e.ID] = true // the execution no longer waits for the output
 			case e.Kind == history.SubOrchestrationScheduled && e.Time.Before(forgotten) && !u.IDs[e.ID]:
 				u.IDs[e.ID] = true
 				u.OldStarts = append(u.OldStarts, e)
@@ -109,9 +110,8 @@ func SkippedBefore(o *provider.Orchestration, since, now time.Time) SkippedOutpu
 	return u
 }
 
-// skipCopied omits outputs that another execution sent before its history was copied, and outputs that nothing waits
-// for. The execution itself sends only outputs that it waits for, and responses to updates, whose IDs are valid here
-// too.
+// skipCopied omits outputs that another execution sent before its history was copied. The execution itself sends only
+// outputs for which it waits, and responses to updates, whose IDs are also valid in this execution.
 func (u *SkippedOutputs) skipCopied(taken []history.Event) {
 	for i := range taken {
 		e := &taken[i]

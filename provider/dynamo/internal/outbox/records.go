@@ -19,9 +19,9 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// A repeated dispatch, and one that fails halfway, stores the outputs that SQS has accepted, and the next repetition
-// skips them. Otherwise, while half of all calls fail, each output would be sent with every delivery of its message. A
-// dispatch that succeeds immediately, which is the usual case, neither reads nor writes dispatch records.
+// A dispatch that is repeated or fails halfway stores the outputs that SQS has accepted, and the next repetition skips
+// them. Otherwise, while half of all calls fail, each output would be sent with every delivery of its message. In the
+// usual case, a dispatch succeeds immediately and does not read or write dispatch records.
 
 // The attributes of a dispatch record: the packed IDs of the events whose timers, or whose other outputs, were
 // accepted.
@@ -39,14 +39,14 @@ const (
 // and another output.
 type acceptedOutputs struct {
 	instanceID, executionID string
-	// from is the first segment that is sent, and head the last existing one. Every later repetition, whichever message
-	// causes it, includes head.
+	// from is the first segment that is sent, and head is the last existing segment. Every later repetition includes
+	// head.
 	from, head     int64
 	known          bool   // earlier dispatch records were read, or there are none
 	run            string // the reconciliation that wrote or writes the dispatch record
 	timers, others idset.Set
 	unwritten      bool
-	// stored holds the ID attributes of the dispatch record of head, as far as they are known.
+	// stored holds the known ID attributes of the dispatch record of head.
 	stored table.Item
 }
 
@@ -114,7 +114,7 @@ func (b *Sender) skipAccepted(ctx context.Context, queues sqsqueue.Outgoing) err
 	return nil
 }
 
-// readRecords reads the dispatch records from a segment on, with strong consistency.
+// readRecords reads the dispatch records of t.from and later segments, with strong consistency.
 func (ob *Outbox) readRecords(ctx context.Context, t *acceptedOutputs) error {
 	last := table.CursorSK(t.head) + recordSuffix
 	notes, err := ob.Table.QueryAll(ctx, t.instanceID, table.RangeQuery(
@@ -157,11 +157,11 @@ const ValueRun = ":run"
 // maxWriteTries is the number of tries of a write with concurrent writers.
 const maxWriteTries = 4
 
-// WriteRecord stores the accepted outputs, even if the context of the sends has ended. A dispatch keeps the name of the
-// reconciliation whose dispatch record it has read, and adds to that record. Additions of other writers are kept. If
-// another reconciliation has written a record in the meantime, a later one if this is a reconciliation, that record
-// stays, and some outputs may be sent again. If it were replaced, its writer would ignore it as an older one and send
-// all outputs again.
+// WriteRecord stores the accepted outputs, even if the context of the sends has ended. A dispatch adds to the record
+// that it has read, with the name of the record's reconciliation, and preserves the additions of other writers. A
+// record that another reconciliation has written in the meantime is not replaced, and some outputs may be resent. For a
+// reconciliation, this applies only to later reconciliations. Otherwise, the writer of the replaced record would ignore
+// the new record as older and resend all outputs.
 func (b *Sender) WriteRecord(ctx context.Context) {
 	t := &b.accepted
 	if !t.unwritten {
@@ -212,7 +212,7 @@ func (b *Sender) recordWrite(t *acceptedOutputs) *dynamodb.PutItemInput {
 		)
 	}
 	for name, set := range map[string]idset.Set{attrAccepted: t.others, attrTakenTimers: t.timers} {
-		doc, _ := json.Marshal(set) //nolint:errchkjson // numbers: cannot fail
+		doc, _ := json.Marshal(set) //nolint:errchkjson // numbers cannot fail
 		if len(doc) > noteBytes {
 			return nil
 		}

@@ -15,11 +15,11 @@ import (
 
 // The limits for sending the outputs of a segment with very many outputs.
 const (
-	// maxWithoutCursor is the number of outputs of a segment up to which all are sent together, and all again in a
-	// repetition. A larger segment has a cursor.
+	// maxWithoutCursor is the maximum number of outputs of a segment without a cursor. All of these outputs are sent
+	// together, and all are resent in a repetition. A larger segment has a cursor.
 	maxWithoutCursor = 1000
-	// windowEvents is the number of events of a segment with a cursor that are sent together: four to eight batches for
-	// each of the parallel sends.
+	// windowEvents is the number of events of a segment with a cursor whose outputs are sent together. Each of the
+	// parallel sends then has four to eight batches.
 	windowEvents = 4 * awscall.MaxParallel * sqsqueue.BatchLimit
 	// cursorWindows is the number of windows after which the cursor is written: one write for about two hundred sends.
 	cursorWindows = 3
@@ -65,8 +65,8 @@ func (ob *Outbox) sendSegment(
 	return out.Rejected, err
 }
 
-// sendUnsettled sends the outputs of an execution's segments that it still waits for. It omits old starts, because the
-// instance could run twice. A reconciliation handles those that are awaited.
+// sendUnsettled sends the outputs of an execution's segments for which the execution still waits. It omits old starts,
+// because the instance could run twice. A reconciliation handles the awaited ones.
 func (b *Sender) sendUnsettled(ctx context.Context, o unsentExecution) error {
 	segments := o.Segments[o.first:]
 	if len(segments) == 0 {
@@ -105,7 +105,7 @@ func (b *Sender) Send(
 	return b.sendWindows(ctx, x, s, settled)
 }
 
-// outputsOf is outputs.Of, and marks work items that may be copies.
+// outputsOf is like outputs.Of, but marks work items that may be copies.
 func (b *Sender) outputsOf(x outputs.Origin, s provider.Segment, settled func(eventID int64) bool) outputs.Set {
 	out := outputs.Of(x, s, settled)
 	for i := range out.WorkItems {
@@ -131,8 +131,7 @@ func (b *Sender) Flush(ctx context.Context) ([]provider.OutputFailure, error) {
 	return b.Rejected, err
 }
 
-// isLarge reports whether a segment has a cursor, because it had so many outputs, settled or not, when it was
-// committed.
+// isLarge reports whether a segment has a cursor. The total number of its outputs, settled or not, decides.
 func isLarge(x outputs.Origin, s provider.Segment) bool {
 	const each = 2 // an event causes at most two outputs
 	if len(s.Events) <= maxWithoutCursor/each {
@@ -159,9 +158,9 @@ func windowsOf(s provider.Segment) iter.Seq[provider.Segment] {
 	}
 }
 
-// sendWindows sends the outputs of a large segment window by window, and stores a cursor, so that a repetition sends
-// little again. A repeated dispatch that starts with the first output each time might never reach the last one.
-// sendWindows stops between two windows while there is enough time to store the cursor and to release the message.
+// sendWindows sends the outputs of a large segment window by window, and stores a cursor, so that a repetition resends
+// few outputs. A dispatch that started with the first output each time might never reach the last one. sendWindows
+// stops between two windows while there is enough time to store the cursor and to release the message.
 func (b *Sender) sendWindows(
 	ctx context.Context, x outputs.Origin, s provider.Segment, settled func(eventID int64) bool,
 ) error {
@@ -209,7 +208,7 @@ func (b *Sender) sendWindows(
 	return nil
 }
 
-// sendWindow is SendOutputs for a window. Outputs that SQS rejects are stored with the cursor and not sent again.
+// sendWindow is like SendOutputs for a window. Outputs that SQS rejects are stored with the cursor and not resent.
 func (b *Sender) sendWindow(ctx context.Context, c *cursor, out *outputs.Set) error {
 	queues, refused, err := b.outbox.encode(ctx, out)
 	if err != nil {
@@ -229,7 +228,7 @@ func (b *Sender) sendWindow(ctx context.Context, c *cursor, out *outputs.Set) er
 	return nil
 }
 
-// interrupt stores the cursor of a segment that is not completely sent, and returns the error that reports this.
+// interrupt stores the cursor of a segment that is not completely sent, and returns the error of the dispatch.
 func (b *Sender) interrupt(ctx context.Context, c *cursor, why error) error {
 	b.outbox.writeCursor(ctx, c)
 	b.WriteRecord(ctx)

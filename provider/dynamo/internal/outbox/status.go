@@ -11,15 +11,16 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 )
 
-// The delays of repeated writes of the status: half a minute, doubled with each further try.
+// The delays of repeated writes of the status. The first delay is half a minute, and each further delay is twice as
+// long.
 const (
 	firstRefresh = 30 * time.Second
 	lastRefresh  = 15 * time.Minute
 )
 
-// writeStatus writes the changes of the instance. A status that is only displayed is best effort. Otherwise a throttled
-// table would cause redeliveries of the turn's messages, and repeated sends of its work. A refresh writes the status
-// later.
+// writeStatus writes the changes of the instance. The write of a status that is only displayed is best effort.
+// Otherwise, a throttled table would cause redeliveries of the turn's messages, and repeated sends of its work. After a
+// failure, a refresh writes the status later.
 func (ob *Outbox) writeStatus(ctx context.Context, u *instances.Projection) error {
 	if !u.Changed() {
 		return nil
@@ -37,8 +38,8 @@ func (ob *Outbox) writeStatus(ctx context.Context, u *instances.Projection) erro
 	return nil
 }
 
-// scheduleRefresh requests a later write of an instance's status. It uses a timer, and the inbox only when the timer is
-// due, so that a failing refresh does not delay the instance's messages.
+// scheduleRefresh requests a later write of an instance's status. It uses a timer, which sends a message to the inbox
+// only when it is due. A failing refresh therefore does not delay the instance's messages.
 func (ob *Outbox) scheduleRefresh(ctx context.Context, wake *provider.Message) error {
 	after := min(firstRefresh<<min(wake.Refresh, 8), lastRefresh, ob.Queue.MaxDelay) //nolint:mnd // far beyond the last
 	t := provider.Timer{
@@ -63,8 +64,8 @@ func (ob *Outbox) RefreshStatus(ctx context.Context, wake *provider.Message) err
 	return errors.Join(err, ob.scheduleRefresh(ctx, wake))
 }
 
-// refreshStatus writes the status. last is true if, as far as is known, no turn after the requesting one has changed
-// the status.
+// refreshStatus writes the status. last is true if no later turn than the requesting one is known to have changed the
+// status.
 func (ob *Outbox) refreshStatus(ctx context.Context, wake *provider.Message) (last bool, err error) {
 	in := provider.InboxMessage{Message: *wake}
 	o, err := ob.Segments.ReadOrchestration(

@@ -11,19 +11,19 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// unsentExecution is an execution whose outputs from segment first on may not have been sent.
+// unsentExecution is an execution whose outputs may not have been sent since the segment first.
 type unsentExecution struct {
 	*provider.Orchestration
 
 	first int
 }
 
-// maxExecutions is the maximum number of executions that are searched for unsent outputs. A message that the sweeper
-// recovers has those of some minutes after it.
+// maxExecutions is the maximum number of executions that are searched for unsent outputs. For a message that the
+// sweeper recovers, the search covers some minutes of executions.
 const maxExecutions = 100
 
 // unsentExecutions reads the executions with outputs that may not have been sent, the newest first: o and its previous
-// executions (R4). They can be large, so only one is in memory besides o.
+// executions (R4). Executions can be large, so only one is in memory in addition to o.
 func (ob *Outbox) unsentExecutions(
 	ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom,
 ) iter.Seq2[unsentExecution, error] {
@@ -47,7 +47,7 @@ func (ob *Outbox) unsentExecutions(
 
 			var err error
 			if x, err = ob.Segments.ReadExecution(ctx, x.InstanceID, x.Previous, provider.Strong); err != nil {
-				// otherwise erased (R21): it ended before any message was sent that can still arrive
+				// an erased execution (R21) ended before all messages that can still arrive were sent
 				if !errors.Is(err, provider.ErrNotFound) {
 					yield(unsentExecution{}, err)
 				}

@@ -13,7 +13,7 @@ import (
 
 // ExpiryRule is a lifecycle rule of a bucket that deletes objects.
 type ExpiryRule struct {
-	// Prefix is the prefix of the keys that the rule applies to. Empty means all keys.
+	// Prefix is the prefix of the keys to which the rule applies. Empty means all keys.
 	Prefix string
 	// Filtered is true if the rule applies only to objects with certain tags or sizes.
 	Filtered bool
@@ -35,7 +35,7 @@ func (b *Client) ExpiryRules(ctx context.Context, bucket string) ([]ExpiryRule, 
 	return decodeExpiryRules(response)
 }
 
-// lifecycle is the lifecycle configuration of a bucket, as S3 encodes it.
+// lifecycle is the lifecycle configuration of a bucket in the XML format of S3.
 type lifecycle struct {
 	Rules []struct {
 		Status string     `xml:"Status"`
@@ -74,7 +74,7 @@ func decodeExpiryRules(response []byte) (rules []ExpiryRule, err error) {
 	}
 	for i := range l.Rules {
 		r := &l.Rules[i]
-		// the rule may be for old versions only
+		// the rule may apply only to old versions
 		if r.Status != "Enabled" || r.Expiry == nil || r.Expiry.Days == 0 && r.Expiry.Date == "" {
 			continue
 		}

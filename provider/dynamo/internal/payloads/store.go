@@ -92,7 +92,7 @@ func (s *Store) ListPayloads(ctx context.Context, prefix, after string) (found [
 	return found, err
 }
 
-// call makes a call like those to the table. ErrNotFound is not repeated.
+// call makes a call with the retries of calls to the table. It does not retry ErrNotFound.
 func (s *Store) call(ctx context.Context, op, key string, f func() error) error {
 	missing := false
 	err := awscall.Do(ctx, op, "", func() error {
@@ -119,8 +119,8 @@ func (s *Store) Has(ctx context.Context, executionID string) (bool, error) {
 }
 
 // DeleteAll deletes the payloads of an execution page by page, and calls progress after each page. The start of the
-// execution is already a stub, so that no turn can commit a reference to a payload any more. A sweep finds payloads
-// that late processes store afterwards.
+// execution is already a stub, so no turn can commit a new reference to a payload. A sweep finds payloads that late
+// processes store afterwards.
 func (s *Store) DeleteAll(ctx context.Context, executionID string, progress func(ctx context.Context) error) error {
 	if s == nil {
 		return nil
@@ -170,7 +170,7 @@ func (s *Store) Sweep(ctx context.Context, after string, exists ExecutionExists)
 	return after, deleted, err
 }
 
-// sweepPage checks the executions of a page of payloads, and advances the position past those that it has checked.
+// sweepPage checks the executions of a page of payloads, and advances the position past the checked ones.
 func (s *Store) sweepPage(
 	ctx context.Context, found []provider.StoredPayload, after *string, exists ExecutionExists,
 ) (deleted int, err error) {
@@ -193,7 +193,7 @@ func (s *Store) sweepPage(
 				return deleted, err
 			}
 			deleted += len(old)
-		case executionID != "": // the execution can have thousands more, which are kept too
+		case executionID != "": // skip all other payloads of the execution, which are also kept
 			behind = provider.PayloadPrefix(executionID) + afterAllKeys
 		}
 		*after = behind

@@ -15,10 +15,10 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// checkOldStarts checks the children of old starts. An existing child needs nothing. A missing child may have been
-// purged, with an expired tombstone: a new start could run ended work again. checkOldStarts therefore makes the start
-// impossible and notifies the parent. If another instance has the ID, it sends the start, which is rejected with a
-// response.
+// checkOldStarts checks the children of old starts. An existing child needs no action. A missing child may have been
+// purged with an expired tombstone, so a new start could repeat ended work. checkOldStarts therefore makes the start
+// impossible and notifies the parent. If another instance has the ID, checkOldStarts sends the start, which is rejected
+// with a response.
 func (rc *Reconciler) checkOldStarts(
 	ctx context.Context, x outputs.Origin, u *outbox.SkippedOutputs, out *provider.ReconcileResult,
 ) error {

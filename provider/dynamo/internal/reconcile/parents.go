@@ -11,15 +11,15 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// A child can have a parent that sends it no more messages: a purged one, an erased one, or a past execution that no
-// reconciliation of the parent reaches. Therefore both sides check: the reconciliation of a child also checks the
-// parent that should wait for it.
+// A child can have a parent that sends no more messages to it. The parent may be purged or erased, or may be a past
+// execution that no reconciliation reaches. The reconciliation of a child therefore also checks the parent that should
+// wait for it.
 
 // maxParents is the maximum number of cached parents, about 10 MB.
 const maxParents = 50_000
 
-// parentState is the state of a parent as a reconciliation read it. A cached state can be stale. A parent that has
-// ended since sends its own outputs, and no child is cancelled because of a cached state alone.
+// parentState is the state of a parent, as read by a reconciliation. A cached state can be stale. A parent that has
+// ended in the meantime sends its own outputs, and no child is cancelled because of a cached state alone.
 type parentState struct {
 	exists, deleting, ended bool
 	executionID             string
@@ -34,7 +34,7 @@ func (rc *Reconciler) readParentOnce(ctx context.Context, run, parentID string) 
 	return rc.readParent(ctx, run, parentID)
 }
 
-// readParent reads the present state of a parent.
+// readParent reads the current state of a parent.
 func (rc *Reconciler) readParent(ctx context.Context, run, parentID string) (parentState, error) {
 	it, err := rc.Instances.GetRaw(ctx, parentID, provider.Strong)
 	if err != nil {
@@ -48,7 +48,7 @@ func (rc *Reconciler) readParent(ctx context.Context, run, parentID string) (par
 		executionID: table.GetString(it, table.AttrExecution),
 	}
 	created := table.GetString(it, table.AttrCreated)
-	// of a damaged parent it is unknown, and does not concern the child
+	// the time of a damaged parent is unknown, and does not concern the child
 	s.createdAt, _ = time.Parse(table.TimeFormat, created[:min(len(table.TimeFormat), len(created))])
 	rc.parents.Add(run+" "+parentID, s, 1)
 	return s, nil
@@ -59,8 +59,8 @@ func (s parentState) waitsFor(child *history.Parent) bool {
 	return s.exists && !s.deleting && s.executionID == child.ExecutionID
 }
 
-// dropUnawaitedParent removes the parent of an ended execution if it does not wait for the outcome, because it has
-// ended, was purged, or has continued as new.
+// dropUnawaitedParent removes the parent of an ended execution if the parent does not wait for the outcome. The parent
+// may have ended, may be purged, or may have continued as new.
 func (rc *Reconciler) dropUnawaitedParent(ctx context.Context, run string, x outputs.Origin) (outputs.Origin, error) {
 	if !x.Ended || x.Parent == nil {
 		return x, nil
@@ -72,9 +72,9 @@ func (rc *Reconciler) dropUnawaitedParent(ctx context.Context, run string, x out
 	return x, err
 }
 
-// cancelOrphan sends a child the cancel from a parent execution that has ended or is being deleted and may not send it:
-// an execution that ends cancels all of its children. The parent's current execution sends its cancels itself, even if
-// it has ended.
+// cancelOrphan sends a child the cancel of a parent execution that has ended or is being deleted and may not send the
+// cancel itself. An execution that ends cancels all of its children. The parent's current execution sends its cancels
+// itself, even if it has ended.
 func (rc *Reconciler) cancelOrphan(
 	ctx context.Context, in *provider.Instance, o *provider.Orchestration, run string, out *provider.ReconcileResult,
 ) error {
@@ -83,7 +83,7 @@ func (rc *Reconciler) cancelOrphan(
 		return nil
 	}
 	s, err := rc.readParentOnce(ctx, run, parent.InstanceID)
-	// since it was read, the parent may have continued as new and then started the child
+	// the parent may have continued as new and started the child after it was read
 	if err == nil && !s.waitsFor(parent) {
 		s, err = rc.readParent(ctx, run, parent.InstanceID)
 	}

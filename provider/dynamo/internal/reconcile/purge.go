@@ -37,7 +37,7 @@ func (rc *Reconciler) PurgeQueues(
 		if err != nil {
 			return out, err
 		}
-		// An earlier call that died may just have deleted the last schedules, even if this call found none.
+		// An earlier, interrupted call may just have deleted the last schedules, even if this call found none.
 		if err := sleep.For(ctx, scheduleDelivery); err != nil {
 			return out, err
 		}

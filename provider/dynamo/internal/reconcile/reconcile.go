@@ -37,7 +37,7 @@ type Stores struct {
 	Deleter    *deletion.Deleter
 }
 
-// Reconciler sends the outputs of instances again, and purges queues. It is safe for concurrent use.
+// Reconciler resends the outputs of instances, and purges queues. It is safe for concurrent use.
 type Reconciler struct {
 	Stores
 
@@ -82,7 +82,7 @@ func (rc *Reconciler) Reconcile(
 	if out.Ended || out.NotFound || err != nil && !errors.Is(err, provider.ErrCorrupt) {
 		return out, err
 	}
-	// A damaged instance is woken too, because its turn sets the status to Blocked.
+	// A damaged instance is also woken, because its turn sets the status to Blocked.
 	wake := provider.Message{
 		Kind: provider.MessageWake, InstanceID: instanceID,
 		Redrive: &provider.Redrive{Record: table.Digest("reconcile", r.Run, instanceID), Times: 1},
@@ -94,7 +94,7 @@ func (rc *Reconciler) Reconcile(
 	return out, err
 }
 
-// resendAll sends the outputs of an instance's executions again, the current execution first.
+// resendAll resends the outputs of an instance's executions, the current execution first.
 func (rc *Reconciler) resendAll(
 	ctx context.Context, in *provider.Instance, r provider.ReconcileOptions, out *provider.ReconcileResult,
 ) error {
@@ -134,8 +134,8 @@ func (rc *Reconciler) resendAll(
 	return nil
 }
 
-// checkConsistent reads an instance again whose execution does not exist or has continued as another one. The instance
-// may not be whole, or may not exist any more.
+// checkConsistent reads an instance again if its execution does not exist or has continued as another one. The instance
+// may be incomplete, or may no longer exist.
 func (rc *Reconciler) checkConsistent(
 	ctx context.Context, in *provider.Instance, o *provider.Orchestration, err error,
 ) error {
@@ -146,12 +146,12 @@ func (rc *Reconciler) checkConsistent(
 		err == nil {
 		return now // an execution that continued as new in the meantime sends its own outputs
 	}
-	// the ID has another incarnation now
+	// the ID now belongs to another incarnation
 	return &provider.Error{Op: "ReconcileInstance", InstanceID: in.InstanceID, Retryable: true, Err: err}
 }
 
-// resend sends the unsettled outputs of an execution again. The wake of a running instance causes a redispatch, which
-// sends detached starts up to MaxReconcileLookback. resend therefore sends these too, and omits only older ones.
+// resend resends the unsettled outputs of an execution. The wake of a running instance causes a redispatch, which sends
+// detached starts up to MaxReconcileLookback. resend therefore also sends these starts, and omits only older ones.
 func (rc *Reconciler) resend(
 	ctx context.Context, o *provider.Orchestration, notes []table.Item, r provider.ReconcileOptions,
 	out *provider.ReconcileResult,
@@ -200,8 +200,8 @@ func schedulingSegments(o *provider.Orchestration) map[int64]int64 {
 }
 
 // resendAttempts sends timers for the current attempts of activities that failed before or are pending, and that are
-// open, or cancelled and awaited. A due timer starts its attempt if that is still the current one (R14), or checks the
-// limits of a pending attempt.
+// open, or cancelled and awaited. A due timer starts its attempt if the attempt is still the current one (R14), or
+// checks the limits of a pending attempt.
 func (rc *Reconciler) resendAttempts(
 	ctx context.Context, o *provider.Orchestration, out *provider.ReconcileResult,
 ) error {

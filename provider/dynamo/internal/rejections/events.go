@@ -1,6 +1,6 @@
-// Package rejections records messages that no instance accepts, and then replies to their senders: starts of an ID that
-// is in use, cancels of a missing child, and events without a receiver. After the reply, no copy of the message may
-// have an effect.
+// Package rejections records messages that no instance accepts, and then replies to their senders. Examples are starts
+// of an ID that is in use, cancels of a missing child, and events without a receiver. After the reply, no copy of the
+// message may have an effect.
 package rejections
 
 import (
@@ -34,8 +34,8 @@ func New(t *table.Table, in *inbox.Inbox, now func() time.Time, log *slog.Logger
 	return &Rejections{table: t, inbox: in, now: now, log: log}
 }
 
-// The rejected events of other instances are stored in an item next to that of the instance. The item does not belong
-// to an incarnation, because a copy of an event can reach the next one.
+// The rejected events of other instances are stored in an item next to the instance's item. The item does not belong to
+// an incarnation, because a copy of an event can reach the next incarnation.
 const (
 	skRejectedEvents   = "e"
 	attrRejectedEvents = "refusedEvents" // JSON, the latest senders at the end

@@ -22,14 +22,15 @@ func LostOutcome(it table.Item, instanceID, startID string) *history.Failure {
 	if instances.IsDeletedStart(it, startID) {
 		f.Message = fmt.Sprintf("instance %q was purged before its outcome arrived", instanceID)
 	} else {
-		f.Message = fmt.Sprintf("instance %q not found, and its start is too old to tell whether it ran", instanceID)
+		f.Message = fmt.Sprintf("instance %q not found, and its start is too old to determine whether it ran",
+			instanceID)
 	}
 	return f
 }
 
 // RejectStart adds the start to the rejected starts of the instance, and then responds to a waiting parent. The
-// response comes last, because after it no start of that ID may succeed (R10). If the start's own instance is being
-// deleted, the deletion responds.
+// response is sent last, because after the response no start with that ID may succeed (R10). If the start's own
+// instance is being deleted, the deletion responds.
 func (rj *Rejections) RejectStart(ctx context.Context, m *provider.InboxMessage) error {
 	in := rj.addRejectedStart(&m.Message)
 	in.ReturnValues = types.ReturnValueAllOld
@@ -58,7 +59,7 @@ func (rj *Rejections) RejectStart(ctx context.Context, m *provider.InboxMessage)
 			provider.ErrAlreadyExists).
 			Error(),
 	}
-	if instances.IsDeletedStart(there, m.StartID) { // it has run, and the response is needed if its outcome was lost
+	if instances.IsDeletedStart(there, m.StartID) { // it has run, and its outcome may be lost
 		reply.Error = LostOutcome(there, m.InstanceID, m.StartID)
 	}
 	return rj.inbox.Send(ctx, reply)
@@ -71,7 +72,7 @@ const belowLimit = "(attribute_not_exists(#refused) OR #refused < :most)"
 // the instance can still do so.
 func (rj *Rejections) warnNotRecorded(ctx context.Context, m *provider.Message, it table.Item) {
 	if !instances.MustNotStart(it, m.StartID) {
-		rj.log.WarnContext(ctx, "refused start not recorded: the instance has too many",
+		rj.log.WarnContext(ctx, "rejected start not recorded: the instance has too many",
 			"event", logevent.StartNotRecorded, "instance", m.InstanceID, "startId", m.StartID)
 	}
 }

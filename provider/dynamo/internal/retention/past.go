@@ -24,8 +24,8 @@ const (
 	searchInterval = 200
 )
 
-// erasePast erases past executions that ended long enough ago, the oldest first, so that the rest is always a chain
-// without a gap. The instance names the oldest execution, and each execution's end the next one.
+// erasePast erases past executions that ended long enough ago, the oldest first, so that the remaining ones are always
+// a chain without a gap. The instance names the oldest execution, and the end of each execution names the next one.
 func (rn *Retention) erasePast(ctx context.Context, it table.Item) (erased int, err error) {
 	in, err := instances.Decode(it)
 	if err != nil {
@@ -73,12 +73,12 @@ func (rn *Retention) erasePast(ctx context.Context, it table.Item) (erased int, 
 	}
 }
 
-// pastExecution is a past execution, with the next one and the oldest one that it refers to. The current execution has
-// no next one.
+// pastExecution is a past execution, with the next execution and the oldest execution to which it refers. The current
+// execution has no next execution.
 type pastExecution struct{ id, next, refs string }
 
-// endedChain reads executions from one on, up to the first one that must be kept, has not ended, or exceeds the number
-// that is read at once. That execution comes last.
+// endedChain reads a chain of executions, up to the first one that must be kept, has not ended, or exceeds maxPastRead.
+// That execution is the last element.
 func (rn *Retention) endedChain(
 	ctx context.Context, in *provider.Instance, from string, before time.Time,
 ) (links []pastExecution, err error) {
@@ -110,7 +110,7 @@ func unreferencedPast(links []pastExecution) []pastExecution {
 	return links[:kept]
 }
 
-// errMissing means that neither the execution nor a stub of it exists.
+// errMissing means that neither the execution nor its stub exists.
 var errMissing = errors.New("dynamo: oldest execution is missing")
 
 // readPast reads the start and the end of an execution. The start of a partly erased one is a stub, which names the
@@ -205,17 +205,17 @@ func (rn *Retention) storeProgress(ctx context.Context, in *provider.Instance, u
 	return err
 }
 
-// setNextDue stores the next due date of a past execution: the first kept one has ended, or can end now at the
-// earliest. If the instance has ended in the meantime, its end has stored another due date.
+// setNextDue stores the next due date of a past execution. It assumes that the first kept execution ends now if it has
+// not ended. If the instance has ended in the meantime, its end has stored another due date.
 func (rn *Retention) setNextDue(
 	ctx context.Context, it table.Item, in *provider.Instance, oldest string, kept pastExecution,
 ) error {
 	ends := rn.now()
 	if kept.next != "" {
-		ends = provider.ExecutionStartedAt(kept.next) // zero if it is unknown: due again tomorrow
+		ends = provider.ExecutionStartedAt(kept.next) // zero if it is unknown, so due again tomorrow
 	}
 	keep := time.Duration(table.GetNumber(it, table.AttrRetain)) * time.Second
-	due := rn.now().Add(time.Second) // due ones that are referred to are checked again tomorrow
+	due := rn.now().Add(time.Second) // due executions with references are checked again tomorrow
 	if at := ends.Add(instances.PastRetention(keep)); at.After(due) {
 		due = at
 	}

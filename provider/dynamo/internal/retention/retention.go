@@ -46,7 +46,7 @@ func (rn *Retention) ApplyRetention(ctx context.Context, instanceID string) (pro
 	}
 	switch {
 	case instances.IsDeleting(it) || !instances.IsDue(table.GetString(it, table.AttrDue), rn.now()):
-		return provider.RetentionResult{}, nil // another process deletes it, or the index is behind
+		return provider.RetentionResult{}, nil // another process deletes the instance, or the index is stale
 	case provider.RuntimeStatus(table.GetString(it, table.AttrStatus)).Terminal():
 		if err := rn.Deleter.DeleteEnded(ctx, it); err != nil {
 			return provider.RetentionResult{}, rn.postpone(ctx, it,
@@ -62,8 +62,8 @@ func (rn *Retention) ApplyRetention(ctx context.Context, instanceID string) (pro
 	}
 }
 
-// postpone moves an instance whose deletion failed, and should not be repeated soon, to tomorrow, so that searches do
-// not start at its due day each time. It returns the failure.
+// postpone moves an instance whose deletion failed and should not be repeated soon to tomorrow. Searches would
+// otherwise start at its due day each time. It returns the failure.
 func (rn *Retention) postpone(ctx context.Context, it table.Item, failure error) error {
 	if e, ok := errors.AsType[*provider.Error](failure); ok && e.Retryable || ctx.Err() != nil {
 		return failure

@@ -13,8 +13,8 @@ import (
 )
 
 // advance makes the next attempts current, for failures of current attempts, in one transaction that also checks the
-// head. A failure whose write is rejected was reported before, or is not of the current attempt. The others are then
-// tried again.
+// head. A failure whose write is rejected was reported before, or does not concern the current attempt. The other
+// failures are tried again.
 func (c *request) advance(ctx context.Context, batch []int) error {
 	for len(batch) > 0 {
 		writes := make([]types.TransactWriteItem, 1, len(batch)+1)
@@ -72,8 +72,8 @@ func (c *request) withoutRefused(batch []int, failed error) (rest []int, known b
 	return rest, known
 }
 
-// headCondition returns the condition that the caller's head is the head. A caller with a stale view, or one that is
-// late for a deleted instance, changes nothing.
+// headCondition returns the condition that the caller's head is the current head. It fails for a caller with a stale
+// head and for a deleted instance.
 func (c *request) headCondition() *types.ConditionCheck {
 	return &types.ConditionCheck{
 		Key:                 table.ExecutionKey(c.Head.ExecutionID, table.SegmentSK(c.Head.Segment+1, 0)),
@@ -83,8 +83,8 @@ func (c *request) headCondition() *types.ConditionCheck {
 	}
 }
 
-// advanceUpdate returns the update that makes the attempt after a failure current. For a later attempt there may be no
-// item, because in an earlier release the workers sent the next attempt.
+// advanceUpdate returns the update that makes the attempt after a failure current. A later attempt may have no item,
+// because in an earlier release the workers sent the next attempt.
 func (c *request) advanceUpdate(o *provider.ActivityOutcome) (*types.Update, error) {
 	why, err := attempts.EncodeFailure(o.Error)
 	if err != nil {

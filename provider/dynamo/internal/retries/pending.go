@@ -64,7 +64,7 @@ func (rt *Retries) PutPendingAttempts(
 	return err
 }
 
-// pendingUpdate returns the update that stores a pending attempt in place of the value that was read.
+// pendingUpdate returns the update that replaces the value that was read by a pending attempt.
 func (c *request) pendingUpdate(k *provider.PendingAttemptUpdate) (*types.Update, error) {
 	doc, err := json.Marshal(k.Pending)
 	if err != nil {

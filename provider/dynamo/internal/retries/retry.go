@@ -87,8 +87,8 @@ func (rt *Retries) RetryActivities(ctx context.Context, r *provider.RetryRequest
 	}, err
 }
 
-// rounds groups the indices of the failures into rounds with at most one failure of each activity, because the verdict
-// on the first failure affects the second one.
+// rounds groups the indices of the failures into rounds with at most one failure of each activity. The verdict on the
+// first failure of an activity affects the second one.
 func (c *request) rounds() (rounds [][]int) {
 	seen := map[int64]int{}
 	for i := range c.Failed {

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// maxSentRetries is the maximum number of sent attempts that a process remembers: a message that could not be deleted
-// is redelivered within minutes.
+// maxSentRetries is the maximum number of sent attempts that a process caches. A message that could not be deleted is
+// redelivered within minutes.
 const maxSentRetries = 4096
 
 // nextAttempt is an attempt to send.
@@ -37,7 +37,7 @@ func (c *request) send(ctx context.Context) ([]provider.OutputFailure, error) {
 	for i := range c.sends {
 		a := &c.sends[i]
 		if a.again && c.retries.sent.Has(c.cacheKey(a)) {
-			continue // this process has seen it arrive
+			continue // this process has sent the attempt
 		}
 		left := a.at.Sub(c.retries.now())
 		if left > c.retries.Queue.MaxDelay {
@@ -72,7 +72,7 @@ func (c *request) send(ctx context.Context) ([]provider.OutputFailure, error) {
 	}
 
 	more, err := c.retries.Outbox.SendOutputs(ctx, &out)
-	for i := range more { // an attempt has run before the one that cannot be sent
+	for i := range more { // an earlier attempt has run
 		more[i].Ended = ended[more[i].EventID]
 	}
 	if refused = append(refused, more...); err == nil && len(refused) == 0 {

@@ -67,7 +67,7 @@ func TestDecoder_pageEndsWithinASegment_isReadWithTheNextPage(t *testing.T) {
 		}
 		c.Add(items[cut+1:], true)
 		if err := c.decode(nil, count); found != 1 || len(c.Items) != 0 || err != nil {
-			t.Errorf("then: %d segments, %d items left, %v", found, len(c.Items), err)
+			t.Errorf("next page: %d segments, %d items left, error %v", found, len(c.Items), err)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestDecoder_incompleteSegment_isAnError(t *testing.T) {
 	for what, err := range map[string]error{
 		"parts are missing": cut(items[:1], due), "the first part is missing": cut(items[1:], due),
 		"a segment is missing before": cut(items, due-1),
-		"it was read before":          cut(items, due+1),
+		"the segment was read before": cut(items, due+1),
 	} {
 		if _, torn := errors.AsType[*table.TornError](err); !torn {
 			t.Errorf("%s: %v", what, err)
@@ -102,6 +102,6 @@ func TestDecoder_incompleteSegment_isAnError(t *testing.T) {
 		table.AttrPK: items[0][table.AttrPK], table.AttrSK: items[0][table.AttrSK], table.AttrStub: table.Str("now"),
 	}
 	if err := cut([]table.Item{stub}, due); !errors.Is(err, table.ErrDeleted) {
-		t.Errorf("a stub: %v", err)
+		t.Errorf("stub: %v", err)
 	}
 }

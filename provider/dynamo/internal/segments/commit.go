@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// Commit creates h#<sequence> on condition that it does not exist. This condition is the lock of the whole engine: if
-// several processes ran a turn on this head, one of them commits its segment (I1).
+// Commit creates h#<sequence> on condition that it does not exist. This condition is the lock of the whole engine. If
+// several processes ran a turn on this head, only one of them commits its segment (I1).
 func (st *Store) Commit(ctx context.Context, t *provider.Turn, s provider.Segment) error {
 	nonce := rand.Text()
 	items, err := Encode(t.Head.ExecutionID, nonce, s)
@@ -44,7 +44,7 @@ func (st *Store) Commit(ctx context.Context, t *provider.Turn, s provider.Segmen
 	case !refused && !table.ConditionFailed(err):
 		return err
 	case refused && table.GetString(old, table.AttrNonce) == nonce:
-		return nil // the segment is this turn's own: the response to an earlier try was lost (R7)
+		return nil // this turn's own segment, if the response to an earlier try was lost (R7)
 	default:
 		return fmt.Errorf(
 			"dynamo: instance %q: segment %d of execution %s: %w", t.InstanceID, s.Sequence, t.Head.ExecutionID,
@@ -67,11 +67,11 @@ func (st *Store) PutSegment(ctx context.Context, instanceID string, items []tabl
 	return st.table.Transact(ctx, instanceID, writes)
 }
 
-// maxItems keeps a transaction of parts below DynamoDB's 4 MB.
+// maxItems is the maximum number of parts in a transaction, which is limited to 4 MB by DynamoDB.
 const maxItems = table.TurnLimit/table.PartLimit + 1
 
-// commitWithNext writes an execution's last segment, the first segment of the next execution, and the instance's
-// current execution in one transaction, so that an instance always has exactly one current execution (R3).
+// commitWithNext writes three items in one transaction: an execution's last segment, the first segment of the next
+// execution, and the instance's current execution. An instance therefore always has exactly one current execution (R3).
 func (st *Store) commitWithNext(ctx context.Context, t *provider.Turn, items []table.Item) error {
 	next, err := EncodeStart(t.InstanceID, t.Next.ExecutionID, t.Head.ExecutionID, t.Next.Segment(t.Watermark))
 	if err != nil {

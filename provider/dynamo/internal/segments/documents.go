@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
-// ReadDocument reads a document from the segment that contains it. It caches the segment: segments never change, and
-// consecutive calls usually read documents of the same one.
+// ReadDocument reads a document from the segment that contains it. It caches the segment, because segments never
+// change, and consecutive calls usually read documents of the same segment.
 func (ds *Documents) ReadDocument(
 	ctx context.Context, instanceID string, ref history.Reference,
 ) (json.RawMessage, error) {

@@ -36,7 +36,7 @@ func TestEncodeStart_referencesToExecutions_recordsTheOldest(t *testing.T) {
 		}
 		if _, there := items[0][table.AttrRefs]; table.GetString(items[0], table.AttrRefs) != want ||
 			there != (want != "") {
-			t.Errorf("refs is %v, want %q", items[0][table.AttrRefs], want)
+			t.Errorf("refs %v, want %q", items[0][table.AttrRefs], want)
 		}
 	}
 }

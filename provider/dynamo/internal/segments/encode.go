@@ -95,7 +95,7 @@ func Encode(executionID, nonce string, s provider.Segment) ([]table.Item, error)
 	return table.SplitDocument(first, packed), nil
 }
 
-// pack compresses a document. It returns an error if the document could not be written or read again.
+// pack compresses a document. It returns an error if the document is too large to write or to read.
 func pack(doc []byte) ([]byte, error) {
 	const advice = "pass references instead of large payloads, or schedule fewer tasks in one turn"
 	if len(doc) > table.DecodeLimit {
@@ -165,7 +165,8 @@ func (c *decoder) NextParts() (parts []table.Item, err error) {
 	return parts, nil
 }
 
-// decode yields the complete segments whose documents are wanted (nil means all) until yield returns false.
+// decode yields the complete segments for whose documents wanted returns true, until yield returns false. A nil wanted
+// selects all segments.
 func (c *decoder) decode(wanted func(doc []byte) bool, yield func(s provider.Segment) bool) error {
 	for {
 		sequence := c.Next
@@ -230,7 +231,7 @@ func Document(sequence int64, parts []table.Item) ([]byte, error) {
 	return doc, nil
 }
 
-// errNoEvents means that a segment has no events: every segment has at least one.
+// errNoEvents means that a segment has no events. Every segment must have at least one event.
 var errNoEvents = errors.New("contains no events")
 
 func errCorrupt(sequence int64, parts []table.Item, err error) error {
@@ -245,7 +246,7 @@ func wrapError(instanceID, executionID string, err error) error {
 	return fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
 }
 
-// queryFrom returns a strongly consistent query of the segments of an execution from one on.
+// queryFrom returns a strongly consistent query of the segments of an execution, starting with the given one.
 func queryFrom(executionID string, sequence int64) *dynamodb.QueryInput {
 	return table.RangeQuery(
 		table.ExecutionPK(executionID), table.SegmentSK(sequence, 0), table.SKSegments+"~", provider.Strong,

@@ -89,7 +89,7 @@ func TestEncode_largeSegment_isSplitIntoParts(t *testing.T) {
 		}
 		got, err := decode(7, items)
 		if err != nil || got.Watermark != s.Watermark || !bytes.Equal(got.Events[0].Value, s.Events[0].Value) {
-			t.Errorf("%d bytes: came back different: %v", size, err)
+			t.Errorf("%d bytes: the decoded segment differs, error %v", size, err)
 		}
 	}
 }
@@ -110,15 +110,15 @@ func TestEncode_tooLargeOrInvalidSegment_isRejected(t *testing.T) {
 	t.Parallel()
 	if _, err := Encode("X", "nonce", segmentOf(1, table.TurnLimit+64<<10, false)); !errors.Is(err,
 		provider.ErrTooLarge) {
-		t.Errorf("too many bytes compressed: %v", err)
+		t.Errorf("too many compressed bytes: %v", err)
 	}
 	if _, err := pack(make([]byte, table.DecodeLimit+1)); !errors.Is(err, provider.ErrTooLarge) {
-		t.Errorf("too many bytes unfolded: %v", err)
+		t.Errorf("too many uncompressed bytes: %v", err)
 	}
 	bad := segmentOf(1, 1, true)
 	bad.Events[0].Kind = "Unknown"
 	if _, err := Encode("X", "nonce", bad); err == nil {
-		t.Error("an invalid event is written")
+		t.Error("an invalid event is encoded")
 	}
 }
 
@@ -179,7 +179,7 @@ func TestDecodeAll_incompleteOrCorruptItems_areDetected(t *testing.T) {
 	}
 	segments, err := decodeAll(whole)
 	if err != nil || len(segments) != 3 {
-		t.Errorf("the whole: %d segments, %v", len(segments), err)
+		t.Errorf("complete history: %d segments, error %v", len(segments), err)
 	}
 }
 
@@ -197,11 +197,11 @@ func TestLastEvent_incompleteParts_areDetected(t *testing.T) {
 		}
 	}
 	if _, err := lastEvent(nil); !errors.Is(err, provider.ErrNotFound) {
-		t.Errorf("nothing: %v", err)
+		t.Errorf("no items: %v", err)
 	}
 	if _, err := lastEvent(parts); !errors.Is(err, provider.ErrNotFound) ||
 		!strings.Contains(err.Error(), "not ended") {
-		t.Errorf("not ended: %v", err)
+		t.Errorf("history without an end: %v", err)
 	}
 }
 
@@ -239,11 +239,11 @@ func FuzzDecodeSegments(f *testing.F) {
 		segments, err := decodeAll([]table.Item{first, second})
 		_, torn := errors.AsType[*table.TornError](err)
 		if err != nil && !torn && !errors.Is(err, provider.ErrCorrupt) {
-			t.Errorf("an error of neither kind: %v", err)
+			t.Errorf("error is neither a TornError nor ErrCorrupt: %v", err)
 		}
 		for i := range segments {
 			if segments[i].Sequence != int64(i) {
-				t.Errorf("segment %d where %d is due", segments[i].Sequence, i)
+				t.Errorf("segment %d, want %d", segments[i].Sequence, i)
 			}
 		}
 		_, _ = lastEvent([]table.Item{first, second}) // must not panic

@@ -47,7 +47,7 @@ func (l *executionReader) readAll(ctx context.Context) error {
 	if err != nil || !more {
 		return err
 	}
-	rollups := table.RangeQuery( // whose first segment is the next one, or a later one
+	rollups := table.RangeQuery( // that start at the next segment or a later one
 		table.ExecutionPK(l.executionID), table.RollupSK(l.due()), table.SKRollups+"~", provider.Eventual,
 	)
 	for it, err := range l.p.table.Items(ctx, l.instanceID, rollups) {
@@ -58,7 +58,7 @@ func (l *executionReader) readAll(ctx context.Context) error {
 			return err
 		}
 	}
-	l.resetNotes() // the last segments of the first page are read again
+	l.resetNotes() // because the last segments of the first page are read again
 	_, err = l.readRange(ctx, segmentRange{from: l.resumeAt()})
 	return err
 }
@@ -69,11 +69,11 @@ func (l *executionReader) resetNotes() {
 	}
 }
 
-// resumeAt returns the segment from which to read segments that are not rolled up. It is the last segment of a rollup,
-// which is read again, because a history without that segment has not reached it, whatever the rollup contains.
+// resumeAt returns the segment at which to resume the read of segments without rollups. It is the last segment of a
+// rollup, which is read again: if that segment does not exist, the history is shorter than the rollup.
 func (l *executionReader) resumeAt() int64 { return l.due() - 1 }
 
-// addRollup adds the segments of a rollup, and those between it and the previous one.
+// addRollup adds the segments of a rollup, and the segments between it and the previous rollup.
 func (l *executionReader) addRollup(ctx context.Context, it table.Item) error {
 	segments, err := decodeRollup(it)
 	if err != nil {
@@ -83,7 +83,7 @@ func (l *executionReader) addRollup(ctx context.Context, it table.Item) error {
 	}
 	first := segments[0].Sequence
 	if first < l.due() {
-		return nil // its writer had not seen the previous rollup
+		return nil // its writer had not read the previous rollup
 	}
 	if first > l.due() {
 		if _, err := l.readRange(ctx, segmentRange{from: l.resumeAt(), to: first - 1}); err != nil {
@@ -96,12 +96,12 @@ func (l *executionReader) addRollup(ctx context.Context, it table.Item) error {
 	return nil
 }
 
-// segmentRange is a part of a history that is read without rollups: from one segment to another (0 means the end) or,
-// if until is not 0, a page of that many items and further ones until there are that many segments.
+// segmentRange is a part of a history that is read without rollups. It extends from the segment from to the segment to,
+// where 0 means the end. If until is not 0, it is read in pages of until items, up to at least until segments.
 type segmentRange struct{ from, to, until int64 }
 
-// readRange reads a span, and reports whether there is more after it. If the span does not start with segment 0, its
-// first segment is already known.
+// readRange reads a range, and reports whether there are more segments after it. If the range does not start with
+// segment 0, its first segment is already known.
 func (l *executionReader) readRange(ctx context.Context, s segmentRange) (more bool, err error) {
 	in := queryFrom(l.executionID, s.from)
 	in.ConsistentRead = aws.Bool(l.consistency == provider.Strong)

@@ -36,7 +36,7 @@ func (st *Store) ReadLastSegment(ctx context.Context, executionID string) (provi
 	}
 	sequence, _, err := table.ParseSegmentSK(table.GetString(parts[0], table.AttrSK))
 	if err != nil {
-		return provider.Segment{}, nil //nolint:nilerr // damaged: nothing can be read
+		return provider.Segment{}, nil //nolint:nilerr // the segment is damaged
 	}
 	return DecodeComplete(sequence, parts), nil
 }
@@ -98,9 +98,8 @@ func (st *Store) ReadCurrent(
 	}
 }
 
-// errIncomplete returns the error for an instance whose item and history are not from the same moment, as in a table
-// that was copied item by item: it contains only a part of the transaction that started the instance or continued it as
-// new.
+// errIncomplete returns the error for an instance whose item and history are not from the same moment. A table that was
+// copied item by item can contain only a part of the transaction that started the instance or continued it as new.
 func errIncomplete(instanceID, executionID string, lost bool) error {
 	why := "has continued as new, but the instance does not refer to the next execution"
 	if lost {
@@ -117,8 +116,8 @@ func (st *Store) ReadExecution(
 	return st.ReadExecutionWithNotes(ctx, instanceID, executionID, c, nil)
 }
 
-// ReadExecutionWithNotes is ReadExecution, and also reads the keys of the execution's dispatch records and cursors in
-// the same query, with the reconciliations that wrote them (R9).
+// ReadExecutionWithNotes is like ReadExecution. In the same query, it also reads the keys of the execution's dispatch
+// records and cursors, with the reconciliations that wrote them (R9).
 func (st *Store) ReadExecutionWithNotes(
 	ctx context.Context, instanceID, executionID string, c provider.Consistency, notes *[]table.Item,
 ) (*provider.Orchestration, error) {
@@ -162,7 +161,7 @@ func (st *Store) ReadExecutionWithNotes(
 	}
 }
 
-// splitNotes moves items that are no segments out of a page.
+// splitNotes removes the items that are not segments from a page, and appends them to notes.
 func splitNotes(page []table.Item, notes *[]table.Item) []table.Item {
 	if notes == nil {
 		return page

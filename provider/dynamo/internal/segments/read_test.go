@@ -50,7 +50,7 @@ func endedIn(t *testing.T) []table.Item {
 	return items
 }
 
-// R8: a query may see half of a transaction for a moment. An eventually consistent read is then repeated as a strong
+// R8: a query may return half of a transaction for a moment. An eventually consistent read is then repeated as a strong
 // one.
 func TestReadExecution_tornRead_isReadAgainWithStrongConsistency(t *testing.T) {
 	t.Parallel()
@@ -59,10 +59,10 @@ func TestReadExecution_tornRead_isReadAgainWithStrongConsistency(t *testing.T) {
 		reads string
 		err   error
 	}{
-		"whole":           {0, "e", nil},
-		"torn once":       {1, "es", nil},
-		"torn twice":      {table.MaxReadTries - 1, "ess", nil},
-		"torn, and stays": {1000, "ess", provider.ErrCorrupt},
+		"whole":             {0, "e", nil},
+		"torn once":         {1, "es", nil},
+		"torn twice":        {table.MaxReadTries - 1, "ess", nil},
+		"torn in each read": {1000, "ess", provider.ErrCorrupt},
 	} {
 		h := &fakeHistory{items: endedIn(t), torn: c.torn}
 		st := newStore(h)
@@ -72,7 +72,7 @@ func TestReadExecution_tornRead_isReadAgainWithStrongConsistency(t *testing.T) {
 			reads.WriteString(map[bool]string{false: "e", true: "s"}[strong])
 		}
 		if !errors.Is(err, c.err) || reads.String() != c.reads || len(h.strong) > table.MaxReadTries {
-			t.Errorf("%s: reads %s, %v", name, reads.String(), err)
+			t.Errorf("%s: reads %s, error %v", name, reads.String(), err)
 		}
 		if err == nil && o.Verified != (c.torn > 0) {
 			t.Errorf("%s: verified %v", name, o.Verified)

@@ -19,15 +19,16 @@ import (
 
 // A rollup is a compressed copy of a run of an execution's small segments in one item. A turn of a simple chain takes
 // half a KB, and a twentieth of that in a rollup. A reader that reads a whole history and finds a long run of single
-// segments writes a rollup for the next reader. Rollups are optional: the segments stay, and take precedence.
-const attrLast = "last" // the last segment of a rollup; its sort key has the first one
+// segments writes a rollup for the next reader. Rollups are optional. The segments are not deleted, and take
+// precedence.
+const attrLast = "last" // the last segment of a rollup; its sort key contains the first one
 
 const (
-	// rollupLimit is the maximum size of the documents of a rollup. Whatever they contain, their compressed size stays
-	// well below an item of 400 KB (a DynamoDB quota).
+	// rollupLimit is the maximum size of the documents of a rollup. Their compressed size is always well below the 400
+	// KB of an item (a DynamoDB quota).
 	rollupLimit = 300 << 10
-	// maxRollupWrites limits the writes of one read: a partition supports a thousand write units per second (a DynamoDB
-	// quota).
+	// maxRollupWrites limits the writes of one read, because a partition supports a thousand write units per second (a
+	// DynamoDB quota).
 	maxRollupWrites = 4
 	// rollupTimeout is the time that a read waits for its rollups to be written. pauseAfterFailure is the time for
 	// which a process writes none after a failure, because the table may be throttling.
@@ -69,8 +70,8 @@ func (r *rollup) Length() int64 {
 	return r.last - r.first + 1
 }
 
-// Encode returns the rollup. worth is true if it is much smaller than its segments: a write unit costs as much as five
-// read units, and a transaction writes twice.
+// Encode returns the rollup. worth is true if the rollup is much smaller than its segments, because a write unit costs
+// as much as five read units, and a transaction writes twice.
 func (r *rollup) Encode(executionID string) (it table.Item, worth bool) {
 	packed := table.Compress(r.docs)
 	it = table.ExecutionKey(executionID, table.RollupSK(r.first))
@@ -125,8 +126,9 @@ func (r *pause) active(now time.Time) bool { return now.UnixNano() < r.until.Loa
 
 func (r *pause) start(now time.Time) { r.until.Store(now.Add(pauseAfterFailure).UnixNano()) }
 
-// writeRollups writes the rollups of runs. An existing rollup stays, because its writer has read the same segments.
-// Failures are logged as a warning if they are unexpected, and not returned, because the read itself has succeeded.
+// writeRollups writes the rollups of runs. An existing rollup is not replaced, because its writer has read the same
+// segments. Failures are logged as a warning if they are unexpected, and not returned, because the read itself has
+// succeeded.
 func (st *Store) writeRollups(ctx context.Context, instanceID, executionID string, runs []rollup) {
 	if len(runs) == 0 || st.rollupPause.active(st.now()) {
 		return

@@ -1,5 +1,5 @@
 // Package segments stores the history of executions. A turn commits its events as one segment, an item that must not
-// exist. Segments are read page by page, and long histories from rollups.
+// exist. Readers read segments page by page, and long histories from rollups.
 package segments
 
 import (
@@ -20,8 +20,8 @@ type Store struct {
 	now       func() time.Time
 	log       *slog.Logger
 
-	// rollupSize is the minimum number of segments of a rollup, and the minimum number of segments that are in none. 0
-	// disables rollups.
+	// rollupSize is the minimum number of segments in a rollup, and the minimum number of segments outside of rollups.
+	// 0 disables rollups.
 	rollupSize   int64
 	rollupAlways bool // rollups are written even if they save little
 	rollupPause  pause

@@ -15,7 +15,7 @@ import (
 
 // Stream yields the segments of an execution with strong consistency, and holds at most one page and one segment in
 // memory. It ends with the first error. It reads a torn segment again, because only half of a transaction may have been
-// visible. It calls large, unless that is nil, once before it reads the second page of a large history.
+// visible. If large is not nil, Stream calls it once before it reads the second page of a large history.
 func (st *Store) Stream(
 	ctx context.Context, instanceID, executionID string, large func() error,
 ) iter.Seq2[provider.Segment, error] {
@@ -50,11 +50,11 @@ type stream struct {
 	table                   *table.Table
 	instanceID, executionID string
 	next                    int64        // the number of the next segment
-	stopped                 bool         // the caller wants no more
+	stopped                 bool         // the caller has stopped the iteration
 	large                   func() error // called once before the second page; may be nil
 }
 
-// read yields the segments from the next one on.
+// read yields the segments, starting with the next one.
 func (s *stream) read(ctx context.Context, yield func(provider.Segment, error) bool) error {
 	in := table.SegmentsQuery(s.executionID, provider.Strong)
 	if s.next > 0 {
@@ -75,7 +75,7 @@ func (s *stream) read(ctx context.Context, yield func(provider.Segment, error) b
 			return !s.stopped
 		})
 		if errors.Is(err, table.ErrDeleted) {
-			return provider.ErrNotFound // it is being deleted
+			return provider.ErrNotFound // the execution is being deleted
 		}
 		if err != nil || s.stopped {
 			return err
@@ -132,9 +132,9 @@ func (st *Store) settledSince(ctx context.Context, executionID string, from int6
 	return s, nil
 }
 
-// ReadAwaitedTimers reads the history with strong consistency from the segment that sent the first of an execution's
-// timers. It returns a state in which the awaited timers are open. If the history is missing or unreadable, the timers
-// stay open, because a timer can belong to a start whose transaction will follow (R11).
+// ReadAwaitedTimers reads the history with strong consistency, starting with the segment that sent the first of an
+// execution's timers. It returns a state in which the awaited timers are open. If the history is missing or unreadable,
+// the timers stay open, because a timer can belong to a start whose transaction will follow (R11).
 func (st *Store) ReadAwaitedTimers(ctx context.Context, timers []provider.Timer) (*history.State, error) {
 	waits := history.NewState(history.TrackTimers)
 	first := timers[0].Segment
@@ -165,19 +165,20 @@ func (st *Store) ReadAwaitedTimers(ctx context.Context, timers []provider.Timer)
 		case errors.Is(err, table.ErrDeleted) || over:
 			return &history.State{}, nil
 		case err != nil:
-			return waits, nil // an unreadable history decides nothing
+			return waits, nil // without a readable history, all timers stay open
 		}
 	}
 	return waits, nil
 }
 
-// maySettle reports whether a segment's document may contain an event that ends a wait. The turn that created ten
-// thousand timers is read for each batch of them, and decoding its events takes a hundred times as long as this check.
+// maySettle reports whether a segment's document may contain an event that ends a wait. If a turn created ten thousand
+// timers, its segment is read for each batch of the timers. Decoding its events takes a hundred times as long as this
+// check.
 func maySettle(doc []byte) bool {
 	return slices.ContainsFunc(settlingKinds, func(kind []byte) bool { return bytes.Contains(doc, kind) })
 }
 
-// settlingKinds holds the kinds of such events in their encoded form.
+// settlingKinds holds the encoded kinds of events that end a wait.
 var settlingKinds = func() (kinds [][]byte) {
 	for _, k := range history.Kinds() {
 		if k.HasSource() || k.Terminal() {

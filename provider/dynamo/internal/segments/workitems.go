@@ -12,11 +12,11 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// workItemCacheBytes limits the cache of segments with activities that are retried or completed externally. In an hour,
-// a hundred thousand activities of one segment can be.
+// workItemCacheBytes limits the cache of segments with activities that are retried or completed externally. A hundred
+// thousand activities of one segment can be retried or completed in an hour.
 const workItemCacheBytes = 16 << 20
 
-// ReadWorkItem reads the segment from the cache of this process, or else from the table.
+// ReadWorkItem reads the segment from the cache of this process, or from the table if the cache does not contain it.
 func (ws *WorkItems) ReadWorkItem(
 	ctx context.Context, instanceID, executionID string, segment, activityID int64,
 ) (provider.WorkItem, error) {
@@ -32,7 +32,7 @@ func (ws *WorkItems) ReadWorkItem(
 func (ws *WorkItems) Find(
 	ctx context.Context, instanceID, executionID string, sequence, activityID int64,
 ) (provider.WorkItem, error) {
-	// A segment never changes, but an eventually consistent read may not see it yet.
+	// A segment never changes, but an eventually consistent read may not return it yet.
 	for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
 		items, err := ws.readItems(ctx, instanceID, executionID, sequence, activityID, c)
 		if _, torn := errors.AsType[*table.TornError](err); torn && c == provider.Eventual {
@@ -58,8 +58,8 @@ type cachedItems struct {
 	items       map[int64]provider.WorkItem
 }
 
-// readItems returns work items of a segment by activity ID: that of the given activity, and those that are cached
-// with it.
+// readItems returns work items of a segment by activity ID. These are the work item of the given activity and the work
+// items that are cached with it.
 func (ws *WorkItems) readItems(
 	ctx context.Context, instanceID, executionID string, sequence, activityID int64, c provider.Consistency,
 ) (map[int64]provider.WorkItem, error) {
@@ -86,13 +86,13 @@ func (ws *WorkItems) readItems(
 	return found.items, nil
 }
 
-// selectCached returns the work items of a segment to cache: all, or if these are too large, those from an activity on,
-// because activities end roughly in the order in which they were scheduled.
+// selectCached returns the work items of a segment to cache. If all of them are too large, it returns the work items
+// from the given activity on. Activities end roughly in the order in which they were scheduled.
 func selectCached(all []provider.WorkItem, activityID int64) (found cachedItems, bytes int) {
 	found = cachedItems{last: attempts.MaxActivityID, items: map[int64]provider.WorkItem{}}
 	most, isPart := workItemCacheBytes, sizeOf(all) > workItemCacheBytes
 	if isPart {
-		found.first, most = activityID, workItemCacheBytes/2 // another execution can have as many
+		found.first, most = activityID, workItemCacheBytes/2 // so that another execution can use the other half
 	}
 	for i := range all {
 		w := all[i]

@@ -1,4 +1,4 @@
-// Package sqsfake is an SQS client for tests that records messages and fails on request.
+// Package sqsfake provides an SQS client for tests that records messages and fails on request.
 package sqsfake
 
 import (

@@ -23,7 +23,7 @@ type queuePurger interface {
 }
 
 // SQS accepts one purge of a queue per 60 seconds from all callers together. A purge does not delete messages that are
-// sent after it, so it is repeated until it is accepted, unless other callers prevent that.
+// sent after it. Purge therefore repeats the call until SQS accepts it, or until the number of tries is reached.
 const (
 	purgePause = 10 * time.Second
 	purgeTries = 30

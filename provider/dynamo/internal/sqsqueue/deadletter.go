@@ -27,8 +27,8 @@ func (dq DeadLetterQueues) Put(ctx context.Context, queue string, u provider.Unr
 	return dq.PutCopy(ctx, queue, u, u.Record.Group, table.Digest("dead", u.Record.ID))
 }
 
-// PutCopy sends a copy to the dead-letter queue of a queue. It uses the group and the deduplication ID only if
-// that is a FIFO queue.
+// PutCopy sends a copy to the dead-letter queue of a queue. It uses the group and the deduplication ID only for a FIFO
+// queue.
 func (dq DeadLetterQueues) PutCopy(
 	ctx context.Context, queue string, u provider.Unreadable, group, dedup string,
 ) error {
@@ -92,8 +92,8 @@ func (dq DeadLetterQueues) Count(ctx context.Context, queue string) (visible, hi
 	return visible, hidden, nil
 }
 
-// Receive receives messages of a dead-letter queue, hides them for a time, and waits for up to a time if
-// there are none.
+// Receive receives messages of a dead-letter queue and hides them for the duration hide. If there are none, it waits
+// for up to the duration wait.
 func (dq DeadLetterQueues) Receive(ctx context.Context, url string, hide, wait time.Duration) ([]types.Message, error) {
 	in := &sqs.ReceiveMessageInput{
 		QueueUrl: &url, MaxNumberOfMessages: BatchLimit, VisibilityTimeout: int32(hide / time.Second),

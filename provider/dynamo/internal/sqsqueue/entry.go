@@ -57,7 +57,7 @@ type Entry struct {
 	Group string // FIFO only
 	Dedup string // FIFO only
 	Fair  string // the message group of a fairness key, standard only
-	// FIFO only: a batch may contain several of its group, whose order can change if SQS accepts only some
+	// FIFO only: a batch may contain several entries of its group, whose order can change if SQS accepts only some
 	InOneBatch bool
 	Delay      int32 // seconds, standard only
 	IsEvent    bool  // id is an event ID of the sending execution, and unique in its queue

@@ -1,5 +1,5 @@
-// Package sqsqueue sends, receives, locks and deletes messages of the hub's SQS queues. It does not know what the
-// messages mean.
+// Package sqsqueue sends, receives, locks and deletes messages of the hub's SQS queues. It does not decode the
+// messages.
 package sqsqueue
 
 import (
@@ -92,7 +92,7 @@ func (qs *Queues) URL(name string) (string, error) {
 }
 
 // DelayUntil returns the delay of a message, rounded down. The receiver waits for the rest of the second, so that a
-// timer is exact and not a second late.
+// timer is not up to a second late.
 func (qs *Queues) DelayUntil(at time.Time) int32 {
 	return int32(min(max(at.Sub(qs.now()), 0), qs.MaxDelay) / time.Second)
 }

@@ -24,14 +24,14 @@ var recordAttributes = []types.MessageSystemAttributeName{
 const (
 	maxWait     = 20 * time.Second // of a long poll
 	longestLock = 12 * time.Hour   // of a message, counted from its receipt
-	// timersLock is the lock of a received timer. It is short, because timers are due to the second and a process that
-	// dies delays them by the lock.
+	// timersLock is the lock of a received timer. It is short, because a process that crashes delays its timers by the
+	// lock.
 	timersLock = 8 * time.Second
 )
 
 // FetchRecords waits for records and locks them. Their Holds start at the time before the call, because the exact time
-// of the lock is not known. FetchRecords waits for at most a third of the lock timeout, so that the wait does not use
-// up the Hold.
+// of the lock is not known. FetchRecords waits for at most a third of the lock timeout, so that most of the Hold
+// remains after the wait.
 func (qs *Queues) FetchRecords(ctx context.Context, queue string) ([]provider.Record, error) {
 	url, err := qs.URL(queue)
 	if err != nil {
@@ -78,7 +78,7 @@ func RecordOf(m *types.Message) provider.Record {
 // record is locked for exactly the length of its Hold, even if the queue's setting has changed.
 func (qs *Queues) visibility(ctx context.Context, url string) (time.Duration, error) {
 	if d, ok := qs.visibilities.Load(url); ok {
-		return d.(time.Duration), nil //nolint:forcetypeassert // only this function stores
+		return d.(time.Duration), nil //nolint:forcetypeassert // only this function stores values
 	}
 	const name = types.QueueAttributeNameVisibilityTimeout
 	attributes, err := qs.readAttributes(ctx, url, name)

@@ -117,7 +117,7 @@ func setRenewals(
 	limited := false
 	for n, i := range batch {
 		if renewals[i].Lost {
-			continue // an earlier try has found that
+			continue // an earlier try has set the result
 		}
 		renewals[i] = renewalOf(&records[i], failed[n], from, lock)
 		switch err := renewals[i].Err; {
@@ -171,14 +171,14 @@ func held(records []provider.Record, now time.Time) (held []provider.Record) {
 // errNotExtended is a placeholder until the error of the batch is known.
 var errNotExtended = errors.New("lock was not extended")
 
-// lockExpired reports whether the error of SQS means that the receiver does not hold the message any more. SQS has
-// several codes for this: the message is deleted, visible, or received by another consumer.
+// lockExpired reports whether the error of SQS means that the receiver no longer holds the message. SQS has several
+// codes for this error, because the message is deleted, visible, or received by another consumer.
 func lockExpired(f *types.BatchResultErrorEntry) bool {
 	switch strings.TrimPrefix(aws.ToString(f.Code), "AWS.SimpleQueueService.") {
 	case "ReceiptHandleIsInvalid", "MessageNotInflight":
 		return true
 	case "InvalidParameterValue":
-		// but not VisibilityTimeout, which means the 12 hours
+		// an error about VisibilityTimeout means the limit of 12 hours
 		return strings.Contains(aws.ToString(f.Message), "parameter ReceiptHandle")
 	default:
 		return false

@@ -18,8 +18,8 @@ import (
 
 // SendAll sends to several queues concurrently, and checks the result of every entry (R9). It separates entries whose
 // content SQS always rejects from those that may succeed later. It returns the accepted entries even if others failed.
-// Entries of one message group are sent one after the other, so that they arrive in order despite failures, because SQS
-// can accept a part of a batch (R24).
+// Entries of one message group are sent one after the other, because SQS can accept a part of a batch. They then arrive
+// in order despite failures (R24).
 func (qs *Queues) SendAll(ctx context.Context, queues Outgoing) (out SendResult, err error) {
 	for _, round := range RoundsOf(queues) {
 		if err := qs.sendRound(ctx, round, &out); err != nil {
@@ -75,8 +75,8 @@ func (o *Outgoing) Add(url string, e Entry, following int) {
 	*o = append(*o, Batch{url, append(make([]Entry, 0, 1+following), e)})
 }
 
-// RoundsOf splits entries so that each round has, of a message group, only entries that one batch may contain: one
-// entry, or several loose ones. There is usually one round.
+// RoundsOf splits entries into rounds. A round contains only entries of a message group that one batch may contain: one
+// entry, or several entries with InOneBatch. There is usually one round.
 func RoundsOf(queues Outgoing) []Outgoing {
 	rounds := []Outgoing{{}}
 	for _, q := range queues {
@@ -108,7 +108,7 @@ func RoundsOf(queues Outgoing) []Outgoing {
 // share is the part of a message group in a round.
 type share struct{ round, entries, bytes int }
 
-// with returns the share after the next entry.
+// with returns the share with the next entry added.
 func (s share) with(e *Entry) share {
 	most := 1
 	if e.InOneBatch {
@@ -120,7 +120,7 @@ func (s share) with(e *Entry) share {
 	return share{s.round, s.entries + 1, s.bytes + len(e.Body)}
 }
 
-// SendResult is the result of sending batches: the accepted entries, and those that are always rejected.
+// SendResult is the result of sending batches: the accepted entries, and the permanently rejected entries.
 type SendResult struct {
 	Accepted []Batch
 	Rejected []RejectedEntry
@@ -159,7 +159,7 @@ func (qs *Queues) SendInOrder(ctx context.Context, url string, entries []Entry) 
 	return nil
 }
 
-// Batches splits entries into batches that fit a request. Loose entries of one group stay together.
+// Batches splits entries into batches that fit a request. Adjacent entries of one group with InOneBatch stay together.
 func Batches(entries []Entry) [][]Entry {
 	var cut [][]Entry
 	for from, size := 0, 0; from < len(entries); size = 0 {
@@ -189,14 +189,14 @@ func nextGroup(entries []Entry) (n, bytes int) {
 	return n, bytes
 }
 
-// SendBatch sends one batch, and sends the entries again that SQS may accept later. If entries remain, it returns a
+// SendBatch sends one batch, and resends the entries that SQS may accept later. If entries remain, it returns a
 // PartialError with the entries whose content SQS rejected.
 func (qs *Queues) SendBatch(ctx context.Context, url string, batch []Entry) error {
 	_, err := qs.SendAccepted(ctx, url, batch)
 	return err
 }
 
-// SendAccepted is SendBatch, and returns the accepted entries.
+// SendAccepted is like SendBatch, and also returns the accepted entries.
 func (qs *Queues) SendAccepted(ctx context.Context, url string, batch []Entry) (accepted []Entry, err error) {
 	left := batch
 	var refused []RejectedEntry
@@ -235,9 +235,9 @@ type RejectedEntry struct {
 }
 
 // permanentErrors holds the documented errors about an entry's content: invalid characters, a size or a parameter out
-// of range. All other errors are temporary, whatever SenderFault is: a missing permission, an unusable key, throttling,
-// a queue that is being replaced. They pass, or an operator removes the cause, and an activity must not fail because of
-// them (R9).
+// of range. All other errors are temporary, independent of SenderFault: a missing permission, an unusable key,
+// throttling, or a queue that is being replaced. An activity must not fail because of them, because an operator can
+// remove the cause (R9).
 var permanentErrors = map[string]bool{
 	"InvalidMessageContents": true,
 	"InvalidParameterValue":  true,
@@ -297,7 +297,7 @@ func sendEntries(batch []Entry) []types.SendMessageBatchRequestEntry {
 	return entries
 }
 
-// remaining returns the entries to send again. For a FIFO queue these are all entries from the first failure on, except
+// remaining returns the entries to send again. For a FIFO queue, it returns all entries since the first failure, except
 // rejected ones, to preserve the order. SQS drops duplicates of the entries that it has accepted.
 func remaining(batch []Entry, failed, refused []types.BatchResultErrorEntry) (rest []Entry) {
 	if len(failed) == 0 {
@@ -327,7 +327,7 @@ func indices(entries []types.BatchResultErrorEntry) map[int]bool {
 type PartialError struct {
 	url, code, message string
 	failed             int
-	Fault              bool // the content is invalid: SQS always rejects the entry
+	Fault              bool // the content is invalid, so SQS always rejects the entry
 	refused            []RejectedEntry
 }
 

@@ -97,7 +97,7 @@ func TestSendInOrder_batchFails_laterBatchesAreNotSent(t *testing.T) {
 	}}
 	err := New(q, Config{}, nil).SendInOrder(t.Context(), "url", make([]Entry, 25))
 	if !errors.Is(err, refused) || len(q.Sent) != 1 {
-		t.Errorf("%d batches were sent after one was refused: %v", len(q.Sent), err)
+		t.Errorf("%d batches were sent after a rejected batch: %v", len(q.Sent), err)
 	}
 }
 
@@ -123,11 +123,11 @@ func TestParallel_manyFunctions_limitsConcurrencyAndJoinsErrors(t *testing.T) {
 		go func() { done <- awscall.Parallel(fs...) }()
 		synctest.Wait()
 		if now.Load() != awscall.MaxParallel {
-			t.Errorf("%d at once, want %d", now.Load(), awscall.MaxParallel)
+			t.Errorf("%d concurrent sends, want %d", now.Load(), awscall.MaxParallel)
 		}
 		close(release)
 		if err := <-done; !errors.Is(err, errOdd) || most.Load() != awscall.MaxParallel {
-			t.Errorf("%d at most, error %v", most.Load(), err)
+			t.Errorf("at most %d concurrent sends, error %v", most.Load(), err)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestSqsText_charactersThatSQSRejects_areEscaped(t *testing.T) {
 		got := SqsText(doc)
 		var back string
 		if err := json.Unmarshal([]byte(got), &back); err != nil || back != s {
-			t.Errorf("%q is sent as %s, which is read as %q: %v", s, got, back, err)
+			t.Errorf("%q is sent as %s and decoded as %q: %v", s, got, back, err)
 		}
 		if strings.ContainsAny(got, "\uFFFE\uFFFF\x00\x1f") {
 			t.Errorf("%q is sent as %q", s, got)
@@ -205,7 +205,7 @@ func TestSendInOrder_messageOfAGroupFails_keepsTheOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again := sqsfake.Bodies(q.Sent[len(q.Sent)-1]); len(again) != 3 || again[0] != "1" || again[2] != "3" {
-			t.Errorf("sent again: %v", again)
+			t.Errorf("messages to send again: %v", again)
 		}
 	})
 }

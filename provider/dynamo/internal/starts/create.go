@@ -30,8 +30,8 @@ type newInstance struct {
 	readFirst      bool // read the ID before the write
 }
 
-// isReferenced reports whether other data already refers to the execution: stored payloads, which a sweep checks, or
-// the timer of a delayed start, which is sent first and names the execution.
+// isReferenced reports whether other data already refers to the execution. This is true for stored payloads, which a
+// sweep checks, and for the timer of a delayed start, which is sent first and names the execution.
 func (b *newInstance) isReferenced() bool { return b.stored || b.StartAt.After(b.CreatedAt) }
 
 // segment returns the first segment of the history.
@@ -130,10 +130,10 @@ type creation struct {
 	nonce string
 }
 
-// writeSegmentFirst writes the first segment and then the instance, so that an instance always has its history. Until
-// then the segment belongs to no instance. Both writes together cost half as much as a transaction. writeSegmentFirst
-// uses a transaction if the segment has several items, or if another try of this start has the same execution ID: a try
-// for the same message, or in the same millisecond.
+// writeSegmentFirst writes the first segment and then the instance, so that an instance always has its history. Before
+// the second write, the segment belongs to no instance. Both writes together cost half as much as a transaction.
+// writeSegmentFirst uses a transaction if the segment has several items, or if another try of this start may have the
+// same execution ID. Tries for the same message or in the same millisecond may have the same execution ID.
 func (n *creation) writeSegmentFirst(ctx context.Context) error {
 	parts, err := segments.EncodeStart(n.in.InstanceID, n.in.ExecutionID, "", n.first)
 	if err != nil {
@@ -185,8 +185,8 @@ func (n *creation) writeTogether(ctx context.Context) error {
 	return n.starts.Table.Transact(ctx, n.in.InstanceID, writes)
 }
 
-// releaseSegment replaces the first segment of an instance that was not created, because old has its ID, by a stub,
-// which expires. It is best effort: if it fails, an unused item remains.
+// releaseSegment replaces the first segment of an instance that was not created, because old has its ID, by a stub that
+// expires. It is best effort. If it fails, an unused item remains.
 func (n *creation) releaseSegment(ctx context.Context, old table.Item) {
 	// The response to the write of the instance may have been lost. The instance then exists, and may have continued as
 	// new.
@@ -203,7 +203,7 @@ func (n *creation) releaseSegment(ctx context.Context, old table.Item) {
 	})
 }
 
-// creationWrites returns the writes that create an instance: first its item, and then its first segment.
+// creationWrites returns the writes that create an instance: its item, followed by its first segment.
 func (ss *Starts) creationWrites(
 	put *types.Put, in *provider.Instance, first provider.Segment,
 ) ([]types.TransactWriteItem, error) {
@@ -214,8 +214,8 @@ func (ss *Starts) creationWrites(
 	return append([]types.TransactWriteItem{{Put: put}}, table.Puts(parts)...), nil
 }
 
-// laterPosition returns the watermark at a start: that of the last incarnation of the ID, or the position of the start
-// message (R3).
+// laterPosition returns the watermark at a start: the later one of the last incarnation's watermark and the position of
+// the start message (R3).
 func laterPosition(own, before provider.Position) provider.Position {
 	if own == (provider.Position{}) || before.Covers(own) {
 		return before
@@ -230,8 +230,9 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// mayHaveConsumed reports whether a deleted incarnation of the ID may have consumed the message of a start. The message
-// contains an update and is delivered again, or it may be a copy and the incarnation was deleted after it was sent.
+// mayHaveConsumed reports whether a deleted incarnation of the ID may have consumed the message of a start. This is
+// possible if the message contains an update and is redelivered. It is also possible if the message may be a copy and
+// the incarnation was deleted after the send.
 func mayHaveConsumed(old table.Item, b *newInstance) bool {
 	if !instances.IsTombstone(old) {
 		return false

@@ -29,10 +29,10 @@ func TransactItems(s provider.PreparedStart) []types.TransactWriteItem {
 	return nil
 }
 
-// Prepare implements provider.StartPreparer. The provider does not know when the caller commits the transaction,
-// or whether Wake follows. The commit can be hours after the creation time in the item, and the sweeper has then
-// searched that time already. The item is therefore in the attention index from the beginning, and the first turn
-// removes it.
+// Prepare implements provider.StartPreparer. The provider cannot determine when the caller commits the transaction, or
+// whether Wake follows. The commit can be hours after the creation time in the item, when the sweeper has already
+// searched that time. The item is therefore in the attention index from the beginning, and the first turn removes it
+// from the index.
 func (ss *Starts) Prepare(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
 	b, err := ss.prepareInstance(ctx, &s)
 	if err != nil {
@@ -99,8 +99,8 @@ func (s *Prepared) StartError(err error) error {
 	return nil
 }
 
-// startError returns the reason why the existing item rejects the instance. A tombstone that does not reject it has
-// changed since the start was prepared.
+// startError returns the reason for which the existing item rejects the instance. A tombstone that does not reject it
+// has changed since the start was prepared.
 func (s *Prepared) startError(there table.Item) error {
 	if err := rejectionOf(there, &s.instance); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (s *Prepared) startError(there table.Item) error {
 		s.instance.InstanceID, provider.ErrConflict)
 }
 
-// rejectionOf returns the reason why an instance cannot be created in place of another one or a tombstone, or nil if it
+// rejectionOf returns the reason for which an instance cannot replace an existing instance or tombstone, or nil if it
 // can.
 func rejectionOf(there table.Item, in *provider.Instance) error {
 	switch {

@@ -1,5 +1,5 @@
-// Package starts creates instances: the first segment, then the instance, then the wake. An instance can replace the
-// tombstone of an earlier incarnation of its ID.
+// Package starts creates instances. It writes the first segment and the instance, and then sends the wake. An instance
+// can replace the tombstone of an earlier incarnation of its ID.
 package starts
 
 import (
@@ -41,9 +41,9 @@ type Starts struct {
 // New returns the starts of a hub.
 func New(s Stores, now func() time.Time) *Starts { return &Starts{Stores: s, now: now} }
 
-// Start creates segment 0 and the instance item, and then sends a wake (R11). If the process dies before
-// it sends the wake, the sweeper finds the pending instance. A delayed start sends its timer first, so that every
-// delayed start has one. A timer without its start has no effect.
+// Start creates segment 0 and the instance item, and then sends a wake (R11). If the process crashes before it sends
+// the wake, the sweeper finds the pending instance. A delayed start sends its timer first, so that every delayed start
+// has a timer. A timer without its start has no effect.
 func (ss *Starts) Start(ctx context.Context, s provider.Start) (provider.Instance, error) {
 	b, err := ss.prepareInstance(ctx, &s)
 	if err != nil {
@@ -121,7 +121,7 @@ func (ss *Starts) instanceNow(instanceID, startID string) provider.Instance {
 // position as the watermark.
 func (ss *Starts) Create(ctx context.Context, m *provider.InboxMessage) (*provider.Orchestration, error) {
 	in := ss.instanceNow(m.InstanceID, m.StartID)
-	if sent := m.Record.SentAt; !sent.IsZero() { // so that a repeated try writes the same item as one that failed
+	if sent := m.Record.SentAt; !sent.IsZero() { // so that a repeated try writes the same item as the failed one
 		in.ExecutionID = provider.NewExecutionID(sent, m.InstanceID, m.StartID)
 	}
 	in.ExecutionID = cmp.Or(m.NewExecutionID, in.ExecutionID)
@@ -156,8 +156,8 @@ func (ss *Starts) Create(ctx context.Context, m *provider.InboxMessage) (*provid
 	return o, ss.sendOutputs(ctx, o)
 }
 
-// readCreated reads the instance that the same start has created. It sends the outputs of the start again, because
-// the process that created it may have died before it sent the timer.
+// readCreated reads the instance that the same start has created. It resends the outputs of the start, because the
+// process that created the instance may have crashed before it sent the timer.
 func (ss *Starts) readCreated(ctx context.Context, in *provider.Instance) (*provider.Orchestration, error) {
 	o, err := ss.Segments.ReadCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong)
 	if err != nil || o.Head.Segment > 0 || o.Previous != "" {

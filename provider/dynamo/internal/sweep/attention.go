@@ -29,15 +29,14 @@ const (
 	dutyDeleting = "deleting"
 
 	blockedAtOnce  = 250
-	deletingAtOnce = 16 // each can take long
+	deletingAtOnce = 16 // each can take a long time
 )
 
 // BlockedInstances reads the attention index from its last position. It stores its position before each step, so that
 // an instance that cannot be processed does not delay the others. The next round finds that instance again.
 //
 // It also requests a report from an orchestrator. A new build reports only when it first runs a turn, which may never
-// happen if all instances are blocked. A build that is deployed again may only have environments that have reported
-// already.
+// happen if all instances are blocked. If a build is deployed again, all its environments may have reported before.
 func (ss *Searches) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		some, err := ss.anyBlocked(ctx)
@@ -72,8 +71,8 @@ func (ss *Searches) anyBlocked(ctx context.Context) (bool, error) {
 	return n > 0, err
 }
 
-// searchBlocked searches the partitions of the blocked instances, one page of each in turn, so that a partition with
-// constant new entries does not delay the others.
+// searchBlocked searches the partitions of the blocked instances, one page of each in turn. A partition with constant
+// new entries therefore does not delay the others.
 func (ss *Searches) searchBlocked(ctx context.Context, mark blockedRound, yield func([]provider.Instance, error) bool) {
 	type query struct {
 		partition int
@@ -137,9 +136,9 @@ func (ss *Searches) storePassed(
 // stalledAfter is the time without progress after which the sweeper continues a deletion.
 const stalledAfter = 2 * time.Minute
 
-// DeletingInstances reads the whole attention index from its last position, and reads each instance: the index can be
-// behind after a deletion, and the ID can have a new incarnation. It stores its position before each step, so that a
-// deletion that fails or crashes its process does not delay the others.
+// DeletingInstances reads the whole attention index from its last position. It also reads each instance, because the
+// index can be stale after a deletion, and the ID can have a new incarnation. It stores its position before each step,
+// so that a deletion that fails or crashes its process does not delay the others.
 func (ss *Searches) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		before := table.FormatTime(ss.now().Add(-stalledAfter))

@@ -16,8 +16,8 @@ import (
 // pendingSample is the number of pending instances that oldestPending reads from each end of the attention index.
 const pendingSample = 32
 
-// CountAttention makes one query of a page per partition of the blocked instances, and three more queries. If there are
-// pending instances, it reads up to 64 of them.
+// CountAttention makes one query of a page per partition of the blocked instances, and three more queries. It reads up
+// to 64 pending instances.
 func (ss *Searches) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
 	err = awscall.Parallel(
 		func() (err error) {
@@ -36,7 +36,8 @@ func (ss *Searches) CountAttention(ctx context.Context) (a provider.AttentionCou
 }
 
 // countBlocked counts the blocked instances on one page of each partition, up to most. The first partition can contain
-// all of them, because earlier releases stored them there. Of any other partition it reads at most twice its share.
+// all of them, because earlier releases used only that partition. countBlocked reads at most twice the share of any
+// other partition.
 func (ss *Searches) countBlocked(ctx context.Context, most int) (int, error) {
 	partitions := instances.Partitions(table.AttentionBlocked)
 	counts := make([]int, len(partitions))
@@ -67,7 +68,7 @@ func (ss *Searches) countDeleting(ctx context.Context) (int, error) {
 }
 
 // oldestPending returns the due time of the oldest pending instance. The index sorts by the time of the next check. The
-// time between two checks doubles, so an instance that has waited for long is at the end of the index, or at its
+// time between two checks doubles. An instance that has waited for long is therefore at the end of the index, or at its
 // beginning shortly before its check.
 func (ss *Searches) oldestPending(ctx context.Context) (oldest time.Time, err error) {
 	named := map[string]table.Item{}

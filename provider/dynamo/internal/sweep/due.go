@@ -19,16 +19,16 @@ import (
 const positionRetention = "retention"
 
 const (
-	// searchedAgain is the number of past days that are searched again although nothing was due: the index can be
-	// stale, and so can the clock of a function that was frozen.
+	// searchedAgain is the number of past days that are searched again although nothing was due. The index and the
+	// clock of a frozen function can be stale.
 	searchedAgain = 2 * instances.Day
-	// dueFirst is the time that the very first search goes back.
+	// dueFirst is the time that the first search of a hub covers.
 	dueFirst = 366 * instances.Day
 	duePage  = 1000
 )
 
-// DueInstances searches the days up to today shard by shard, from the first day that may have entries left. It never
-// searches a day again that was empty and is long enough ago.
+// DueInstances searches the days up to today shard by shard, starting with the first day that may have entries. It does
+// not repeat the search of an empty day that is more than searchedAgain ago.
 func (ss *Searches) DueInstances(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		today := ss.now().UTC().Truncate(instances.Day)
@@ -45,7 +45,7 @@ func (ss *Searches) DueInstances(ctx context.Context) iter.Seq2[string, error] {
 }
 
 // duePositionInterval is the number of days without a due instance after which the position is stored. The first
-// search, which goes back for a year, may be interrupted.
+// search, which covers a year, may be interrupted.
 const duePositionInterval = 30 * instances.Day
 
 // dueSince yields the due instances from a day up to today, and stores the first day that must be searched again. more
@@ -80,7 +80,7 @@ func (ss *Searches) dueSince(
 	return true, note()
 }
 
-// dueOn yields the due instances of a day. It returns their number, and whether the caller wants more.
+// dueOn yields the due instances of a day. It returns their number, and whether the caller has not stopped.
 func (ss *Searches) dueOn(
 	ctx context.Context, at time.Time, yield func(string, error) bool,
 ) (found int, more bool, err error) {
@@ -122,7 +122,7 @@ func (ss *Searches) dueOn(
 }
 
 // dueFrom returns the first day that may have due instances. It ignores a stored day in the future, which a wrong clock
-// has set. Otherwise earlier days would not be searched for a long time.
+// has set. Otherwise, earlier days would not be searched for a long time.
 func (ss *Searches) dueFrom(ctx context.Context, today, otherwise time.Time) (time.Time, error) {
 	var mark string
 	if err := ss.positions.Read(ctx, positionRetention, &mark); err != nil {

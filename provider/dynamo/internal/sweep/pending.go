@@ -22,13 +22,13 @@ import (
 // Three searches find instances that were started and had no turn. They alternate step by step, so that none of them
 // starves:
 //   - The near search reads the creation index once, up to the latest starts.
-//   - The late search reads it again an hour later, because an instance can appear in the index late, and the clock of
+//   - The late search reads the index again an hour later. An instance can appear in the index late, and the clock of
 //     its starter can be slow.
 //   - The due search reads the attention index, which contains the instances that the other two searches have found.
 //
-// An instance that was found gets the attention "pending" until its first turn removes it. Its attribute updated, by
-// which the attention index sorts, is the time of the next check. A search therefore costs only as much as the starts
-// since the last search and the due instances.
+// An instance that was found gets the attention "pending", which its first turn removes. The attention index sorts by
+// the attribute updated, which is the time of the next check. A search therefore costs only as much as the starts since
+// the last search and the due instances.
 
 // lateDelay is the delay of the late search.
 const lateDelay = time.Hour
@@ -51,7 +51,7 @@ type pendingSearch interface {
 }
 
 // PendingInstances finds instances that were started and are still pending. Before it yields an instance, it stores the
-// time at which the instance is found again: if the caller dies, a later sweep wakes the instance then.
+// time at which the instance is found again. If the caller crashes, a later sweep wakes the instance after that time.
 func (ss *Searches) PendingInstances(
 	ctx context.Context, startedBefore time.Time,
 ) iter.Seq2[[]provider.Instance, error] {
@@ -87,8 +87,8 @@ func (ss *Searches) PendingInstances(
 	}
 }
 
-// nearStart returns the start of the near search: an hour before the stored position of an earlier release, if there is
-// one, or otherwise an hour before now. The late search starts with the oldest instance, so that it also finds
+// nearStart returns the start of the near search. It is an hour before the stored position of an earlier release, or an
+// hour before now without such a position. The late search starts with the oldest instance, so that it also finds
 // instances that an earlier release has missed.
 func (ss *Searches) nearStart(ctx context.Context, startedBefore time.Time) (string, error) {
 	it, err := ss.table.Get(ctx, "", table.HubKey(table.SKSweep), provider.Eventual)
@@ -114,7 +114,7 @@ func (ss *Searches) searchStep(
 	if wake, errs := ss.markAll(ctx, l, found, startedBefore); !yieldAll(wake, errs, yield) {
 		return over, false
 	}
-	if ctx.Err() != nil { // it is unknown which instances were processed
+	if ctx.Err() != nil { // it is unknown whether the instances were processed
 		return true, true
 	}
 	if err := l.commit(ctx); err != nil && !yield(nil, err) {
@@ -123,7 +123,7 @@ func (ss *Searches) searchStep(
 	return over, true
 }
 
-// markAll marks instances as pending, and returns those to wake now.
+// markAll marks instances as pending, and returns the instances to wake now.
 func (ss *Searches) markAll(
 	ctx context.Context, l pendingSearch, found []table.Item, startedBefore time.Time,
 ) (wake []provider.Instance, errs []error) {
@@ -143,7 +143,7 @@ func (ss *Searches) markAll(
 	return wake, errs
 }
 
-// markPending marks an instance as pending, unless it has had its turn, or another process marks it. If the write
+// markPending marks an instance as pending, unless it has had its first turn, or another process marks it. If the write
 // fails, the instance is woken anyway if it was never woken before, because this search does not find it again.
 func (ss *Searches) markPending(
 	ctx context.Context, l pendingSearch, it table.Item, startedBefore time.Time,
@@ -172,8 +172,8 @@ func (ss *Searches) markPending(
 	return in, due && noticed, nil
 }
 
-// nextCheck returns the time of the next check of a pending instance, and whether it is due for a wake now, because its
-// first turn was due before startedBefore. An instance with a delayed start is not checked before its start.
+// nextCheck returns the time of the next check of a pending instance, and whether it is due for a wake now. It is due
+// if its first turn was due before startedBefore. An instance with a delayed start is not checked before its start.
 func nextCheck(in *provider.Instance, startedBefore, now time.Time) (next time.Time, due bool) {
 	begins := instances.FirstTurnAt(in)
 	if begins.After(startedBefore) {
@@ -189,7 +189,7 @@ type creationSearch struct {
 	// the start of a shard without a position; nil means its oldest instance
 	from func(ctx context.Context) (string, error)
 	to   string
-	late bool // the near search has found nearly all, and the attention index finds those again
+	late bool // the near search has found most instances, which are then in the attention index
 
 	at, kept [table.Shards]string // the positions of the shards: now, and as stored
 	lists    []*shardScan         // nil before the first step
@@ -269,8 +269,8 @@ func (s *creationSearch) begin(ctx context.Context) error {
 // maxClockSkew is the maximum difference between the clocks of two functions.
 const maxClockSkew = time.Minute
 
-// limitPosition returns a position unless it is in the future. A wrong clock has then set it, and instances that were
-// started in between would never be found. The search then starts an hour back.
+// limitPosition returns a position unless it is in the future. A position in the future was set by a wrong clock, and
+// instances that were started in between would never be found. In this case, the search starts an hour before now.
 func (ss *Searches) limitPosition(mark, to string) string {
 	at, err := time.Parse(table.TimeFormat, to)
 	if err != nil || mark <= table.FormatTime(at.Add(maxClockSkew)) {
@@ -294,14 +294,14 @@ func (ss *Searches) newScan(shard int, behind, to string) *shardScan {
 	return &shardScan{in: in}
 }
 
-// isMarked reports whether the sweeper has found a pending instance. Before that, its last change is its creation.
-// This index does not contain the attention.
+// isMarked reports whether the sweeper has found a pending instance before. The last change of a new pending instance
+// is its creation. The creation index does not contain the attention.
 func isMarked(it table.Item) bool {
 	return table.GetString(it, table.AttrUpdated) != "" &&
 		!strings.HasPrefix(table.GetString(it, table.AttrCreated), table.GetString(it, table.AttrUpdated))
 }
 
-// scanOn reads the next items of a shard. After an error the next search continues with the shard.
+// scanOn reads the next items of a shard. After an error, the next search repeats the read.
 func (ss *Searches) scanOn(ctx context.Context, l *shardScan, to string) error {
 	out, err := ss.table.QueryOnce(ctx, "", l.in)
 	if err != nil {
@@ -335,7 +335,7 @@ func (s *creationSearch) markCondition(table.Item) (condition string, values tab
 	return "attribute_not_exists(attention)", table.Item{}
 }
 
-// dueSearch finds instances that were found before and are due. A woken instance moves behind all due ones, so the
+// dueSearch finds instances that were found before and are due. A woken instance moves behind all due instances, so the
 // search needs no stored position.
 type dueSearch struct {
 	searches *Searches

@@ -17,36 +17,35 @@ const (
 	roundsToDouble = 3
 )
 
-// parallelBuildsWithin is the time within which two builds that report in turn count as running side by side, as during
-// a canary deployment.
+// parallelBuildsWithin is the time within which two builds that report alternately count as running in parallel, as
+// during a canary deployment.
 const parallelBuildsWithin = time.Hour
 
-// shortestRound is the stored position of the sweeper in the blocked instances. A round serves one build from its
-// beginning to its end. Instances that another build blocks again in the meantime are added behind the position of the
-// round, and would otherwise be woken at each change of the build.
+// blockedRound is the stored position of the sweeper in the blocked instances. A round wakes all instances for one
+// build. Instances that another build blocks again in the meantime are added behind the position of the round. Without
+// rounds, each change of the build would wake them.
 type blockedRound struct {
 	Build string    `json:"build"` // the build for which the round wakes them
 	Round int       `json:"round"` // the number of earlier rounds
 	Next  time.Time `json:"next"`  // the start of the next round
-	// At is the position in the first partition, which is the only one of earlier releases. More holds the positions in
-	// the others.
+	// At is the position in the first partition, which is the only partition of earlier releases. More holds the
+	// positions in the other partitions.
 	At   instances.IndexPosition   `json:"at"`
 	More []instances.IndexPosition `json:"more,omitempty"`
 	// Through is true if the round has reached the end of the index. Instances that were blocked later are added behind
 	// it.
 	Through bool `json:"through,omitempty"`
-	// Returns is the number of rounds that started early because one of the builds that run side by side had reported
-	// again.
+	// Returns is the number of rounds that started early because one of the parallel builds had reported again.
 	Returns int `json:"returns,omitempty"`
-	// Past holds the times at which other builds reported last, or at which the sweeper found that.
+	// Past holds the times of the last reports of other builds, or the times at which the sweeper detected the reports.
 	Past map[string]time.Time `json:"past,omitempty"`
 	// stored is true if the mark equals the stored one.
 	stored bool
 }
 
-// round returns the mark for a sweep: that of the current round, or of a new round. A build that reports for the first
-// time gets a round immediately. If builds run side by side, each report can come from the other build. The current
-// round is then completed first, and each change that starts a round early doubles the time until the next one.
+// round returns the mark of the current or a new round. A build that reports for the first time gets a round
+// immediately. If builds run in parallel, consecutive reports can be from different builds. The current round is then
+// completed first, and each change that starts a round early doubles the time until the next one.
 func (m blockedRound) round(build string, now time.Time) blockedRound {
 	switch {
 	case m.Next.IsZero() || m.Next.After(now.Add(longestRound+maxClockSkew)): // a wrong clock has set Next
@@ -64,7 +63,7 @@ func (m blockedRound) round(build string, now time.Time) blockedRound {
 	}
 }
 
-// isNew reports whether the build did not report last in any sweep of the last hour.
+// isNew reports whether the build was not the latest build in any sweep of the last hour.
 func (m blockedRound) isNew(build string, now time.Time) bool {
 	past, was := m.Past[build]
 	return build != m.Build && (!was || !isRecent(past, now))
@@ -73,7 +72,7 @@ func (m blockedRound) isNew(build string, now time.Time) bool {
 // isRecent returns false for a time that a wrong clock has set far ahead.
 func isRecent(past, now time.Time) bool { return now.Sub(past).Abs() <= parallelBuildsWithin }
 
-// noted returns the mark with another build that reported last, besides the build of the round.
+// noted adds a build, other than the build of the round, that reported last to the mark.
 func (m blockedRound) noted(build string, now time.Time) blockedRound {
 	if build == m.Build {
 		return m

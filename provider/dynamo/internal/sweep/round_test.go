@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 )
 
-// looks simulates runs of the sweeper that find blocked instances. Each run has the build that has reported last.
+// looks simulates runs of the sweeper that find blocked instances. Each run uses the build that has reported last.
 type looks struct {
 	t    *testing.T
 	mark blockedRound
@@ -19,15 +19,15 @@ func newLooks(t *testing.T) *looks {
 	return &looks{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
-// look makes a run after some time, and reports whether the run begins a round. The run completes the round unless cut
-// is true.
+// look simulates a run after some time, and reports whether the run begins a round. The run completes the round unless
+// cut is true.
 func (l *looks) look(after time.Duration, build string, cut bool) (begins bool) {
 	l.now = l.now.Add(after)
 	before := l.mark
 	l.mark = l.mark.round(build, l.now)
 	begins = l.mark.At == instances.IndexPosition{}
 	if !begins && !l.mark.Next.Equal(before.Next) {
-		l.t.Errorf("a round that goes on ends at another time: %+v, %+v", before, l.mark)
+		l.t.Errorf("the end of the current round changed: %+v, %+v", before, l.mark)
 	}
 	l.mark.Through = l.mark.Through || !cut
 	l.mark.At = instances.IndexPosition{Key: "somewhere"}
@@ -37,7 +37,7 @@ func (l *looks) look(after time.Duration, build string, cut bool) (begins bool) 
 func (l *looks) want(after time.Duration, build string, begins bool) {
 	l.t.Helper()
 	if got := l.look(after, build, false); got != begins {
-		l.t.Errorf("%v later build %s is the last: a round begins: %v, want %v; %+v", after, build, got, begins, l.mark)
+		l.t.Errorf("%v later, latest build %s: begins a round %v, want %v; %+v", after, build, got, begins, l.mark)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestBlockedRound_newBuild_beginsImmediately(t *testing.T) {
 	l.look(0, "b", true)
 	l.want(2*time.Minute, "c", true) // during a round
 	if l.mark.Build != "c" {
-		t.Errorf("it is for %s", l.mark.Build)
+		t.Errorf("round for build %s, want c", l.mark.Build)
 	}
 }
 
@@ -75,7 +75,8 @@ func TestBlockedRound_rolledBackBuild_beginsTenMinutesAfterTheLastRound(t *testi
 		for !l.look(time.Minute, "a", false) {
 		}
 		if waited := l.now.Sub(from); waited > c.waits || l.now.Sub(last) < shortestRound || l.mark.Build != "a" {
-			t.Errorf("%s: it waits %v, want %v; %v after the round before", name, waited, c.waits, l.now.Sub(last))
+			t.Errorf("%s: waited %v, want at most %v; %v after the previous round",
+				name, waited, c.waits, l.now.Sub(last))
 		}
 	}
 }
@@ -91,13 +92,13 @@ func TestBlockedRound_alternatingBuilds_beginsAtMostTwiceAnHour(t *testing.T) {
 		}
 	}
 	if rounds < 24 || rounds > 50 || len(l.mark.Past) > len(builds) {
-		t.Errorf("%d rounds in a day of looks; %+v", rounds, l.mark)
+		t.Errorf("%d rounds in a day; %+v", rounds, l.mark)
 	}
 	l.want(2*time.Hour, "b", true)
 	l.want(shortestRound, "a", true)
 	l.want(shortestRound, "new", true)
 	if l.mark.Returns != 0 || l.mark.Round != 0 {
-		t.Errorf("a build that is new begins late: %+v", l.mark)
+		t.Errorf("the round of a new build is delayed: %+v", l.mark)
 	}
 }
 
@@ -108,7 +109,7 @@ func TestBlockedRound_buildsAlternateDuringARound_isCompletedFirst(t *testing.T)
 	l.look(2*time.Minute, "b", true)
 	for n := range 60 {
 		if l.look(2*time.Minute, []string{"a", "b"}[n%2], true) || l.mark.At == (instances.IndexPosition{}) {
-			t.Fatalf("it begins again before it has come to its end: %+v", l.mark)
+			t.Fatalf("a round began before the end of the previous round: %+v", l.mark)
 		}
 	}
 	l.look(2*time.Minute, "b", false)

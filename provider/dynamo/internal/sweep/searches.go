@@ -1,5 +1,6 @@
-// Package sweep finds the instances that the sweeper processes: pending, blocked and deleting ones, and those whose
-// retention has passed. It stores the position of each search, so that a sweep continues where the last one stopped.
+// Package sweep finds the instances that the sweeper processes: pending, blocked and deleting instances, and instances
+// whose retention has passed. It stores the position of each search, so that a sweep continues where the last one
+// stopped.
 package sweep
 
 import (

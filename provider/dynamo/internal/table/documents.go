@@ -36,14 +36,14 @@ const (
 	DecodeLimit = 256 << 20
 )
 
-// The encoder and the decoder are safe for concurrent use with their All methods, and expensive to create.
+// The All methods of the encoder and the decoder are safe for concurrent use. Both are expensive to create.
 var (
 	encoder = newEncoder()
 	decoder = newDecoder()
 )
 
-// newEncoder returns an encoder that has created its channel. A channel that is created on first use in a
-// testing/synctest bubble panics in the next bubble.
+// newEncoder returns an encoder that has created its channel. If the channel were created on first use in a
+// testing/synctest bubble, its use in the next bubble would panic.
 func newEncoder() *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -69,8 +69,8 @@ func Decompress(packed []byte) ([]byte, error) {
 	return decoder.DecodeAll(packed, nil) //nolint:wrapcheck // the caller names the item
 }
 
-// SplitDocument adds a compressed document to its first item. It returns all items of the document: the sort keys of
-// further parts consist of the key of the first one and a number.
+// SplitDocument adds a compressed document to its first item. It returns all items of the document. The sort keys of
+// further parts consist of the key of the first part and a number.
 func SplitDocument(first Item, packed []byte) (items []Item) {
 	for part := range slices.Chunk(packed, PartLimit) {
 		it := first
@@ -95,8 +95,8 @@ func NewTornError(format string, args ...any) *TornError {
 // Error implements error.
 func (e *TornError) Error() string { return e.message }
 
-// MaxReadTries is the number of tries of a torn read. A strongly consistent query can see half of a transaction for a
-// moment. After these tries the items are missing.
+// MaxReadTries is the number of tries of a torn read. A strongly consistent query can return half of a transaction for
+// a moment. After these tries, the items count as missing.
 const MaxReadTries = 3
 
 // ErrDeleted reports that the instance was deleted (R17).

@@ -12,7 +12,7 @@ func TestEncoder_usedInSeveralBubbles_works(t *testing.T) {
 	for range 2 {
 		synctest.Test(t, func(t *testing.T) {
 			if len(fresh.EncodeAll([]byte("x"), nil)) == 0 {
-				t.Error("nothing is encoded")
+				t.Error("the encoder returned no bytes")
 			}
 		})
 	}

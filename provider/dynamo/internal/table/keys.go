@@ -30,8 +30,8 @@ const (
 	AttrEvents = "events"
 	AttrZstd   = "zstd"
 
-	// These are in an execution's first segment: its instance, the previous execution, and the oldest execution whose
-	// documents it refers to. The latter and later executions must not be erased before this execution.
+	// These attributes are in an execution's first segment: its instance, the previous execution, and the oldest
+	// execution to whose documents it refers. That execution and later ones must not be erased before this execution.
 	AttrInstance = "instance"
 	AttrPrevious = "previous"
 	AttrRefs     = "refs"
@@ -70,7 +70,7 @@ func SequenceOf(it Item, prefix string) int64 {
 	return sequence
 }
 
-// The names of attributes. pk and sk are the keys of the table; gs and created are those of the creation index.
+// The names of attributes. pk and sk are the keys of the table. gs and created are the keys of the creation index.
 const (
 	AttrPK = "pk"
 	AttrSK = "sk"
@@ -79,13 +79,13 @@ const (
 	AttrShard       = "gs"
 	AttrCreated     = "created"
 	AttrRequestedBy = "requestedBy" // the caller that started the instance
-	AttrPurgedBy    = "purgedBy"    // the caller that deletes it, or that deleted it if the item is a tombstone
+	AttrPurgedBy    = "purgedBy"    // the caller that deletes or has deleted the instance
 
 	// The attention index contains instances that are blocked, paused or being deleted, or that were pending for too
 	// long. It is empty if there are no such instances.
 	IndexByAttention = "byAttention"
 	AttrAttention    = "attention"
-	// AttentionBlocked marks a blocked instance; instances.BlockedPartition distributes them.
+	// AttentionBlocked marks a blocked instance. instances.BlockedPartition distributes blocked instances.
 	AttentionBlocked = "blocked"
 	// AttentionPending marks a pending instance that the sweeper has found. Its attribute updated is the time of the
 	// next check.
@@ -96,7 +96,7 @@ const (
 	AttentionDeleting = "deleting"
 
 	// The due index contains the first due date of each instance for retention. It is separate from the attention
-	// index, whose entries are written with each change of an instance, and whose attribute has only one value.
+	// index, which is written with each change of an instance, and in which an instance has only one entry.
 	IndexByDue = "byDue"
 	AttrDue    = "due" // a day and a shard
 
@@ -138,9 +138,9 @@ const (
 	SKSegments = "h#"
 	SKRollups  = "g#" // and the number of its first segment: a copy of a run of small segments
 	// SKCancelDecisions is followed by the number of a segment: the cancel decisions of a turn. They sort before
-	// SKCancelMark, so that one query reads the decisions from a segment on together with the mark.
+	// SKCancelMark, so that one query reads the decisions since a segment together with the mark.
 	SKCancelDecisions = "b#"
-	SKCancelMark      = "c"  // all is cancelled, because the instance is deleted; in earlier releases, the whole record
+	SKCancelMark      = "c"  // the mark of a deleted instance; the whole record in earlier releases
 	SKCancelBlocks    = "f#" // and the number of its last segment: a copy of the decisions of a block of turns
 
 	SKActivities = "a#" // and the ID: the activity record
@@ -170,7 +170,8 @@ func GetBytes(it Item, name string) []byte {
 	return nil
 }
 
-// Names returns the aliases of attributes in expressions: # and the name. DynamoDB reserves some names.
+// Names returns the aliases of attributes in expressions. An alias is # and the name. Aliases are required because
+// DynamoDB reserves some names.
 func Names(attributes ...string) map[string]string {
 	names := make(map[string]string, len(attributes))
 	for _, name := range attributes {
@@ -231,8 +232,8 @@ func NumberedSK(prefix string, n int64) string {
 	return prefix + zeros[min(len(digits), len(zeros)):] + digits
 }
 
-// SegmentSK returns the sort key of a segment's part. The first part has no suffix, because the commit's condition is
-// on it (R7).
+// SegmentSK returns the sort key of a segment's part. The first part has no suffix, because the condition of the commit
+// applies to it (R7).
 func SegmentSK(sequence int64, part int) string {
 	if part == 0 {
 		return NumberedSK(SKSegments, sequence)
@@ -240,7 +241,7 @@ func SegmentSK(sequence int64, part int) string {
 	return fmt.Sprintf("%s#%03d", NumberedSK(SKSegments, sequence), part)
 }
 
-// ParseSegmentSK is the inverse of SegmentSK.
+// ParseSegmentSK returns the segment and the part of a sort key that SegmentSK has returned.
 func ParseSegmentSK(sk string) (sequence int64, part int, err error) {
 	digits, suffix, more := strings.Cut(strings.TrimPrefix(sk, SKSegments), "#")
 	if sequence, err = strconv.ParseInt(digits, 10, 64); err != nil {

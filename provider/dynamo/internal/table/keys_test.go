@@ -15,7 +15,7 @@ func TestSegmentSK_parsed_isUnchanged(t *testing.T) {
 		for _, part := range []int{0, 1, 9, 10, 99, 100, 999} {
 			sk := SegmentSK(sequence, part)
 			if s, p, err := ParseSegmentSK(sk); err != nil || s != sequence || p != part {
-				t.Errorf("%s is read as %d, %d, %v", sk, s, p, err)
+				t.Errorf("%s is parsed as %d, %d, error %v", sk, s, p, err)
 			}
 		}
 	}
@@ -31,7 +31,7 @@ func TestSegmentSK_sortsBySegmentAndPart(t *testing.T) {
 		}
 	}
 	if !slices.IsSorted(keys) {
-		t.Errorf("not in order: %q", keys)
+		t.Errorf("keys are not sorted: %q", keys)
 	}
 }
 
@@ -39,7 +39,7 @@ func TestParseSegmentSK_invalidKey_isRejected(t *testing.T) {
 	t.Parallel()
 	for _, sk := range []string{"", "h#", "h#x", "h#1#", "h#1#x", "i", "c", "r#", "h#1.5", "h#99999999999999999999"} {
 		if s, p, err := ParseSegmentSK(sk); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", sk)) {
-			t.Errorf("%q is read as %d, %d, error %v", sk, s, p, err)
+			t.Errorf("%q is parsed as %d, %d, error %v", sk, s, p, err)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestShardOf_manyInstances_usesShardsEvenly(t *testing.T) {
 	}
 	for n := range Shards {
 		if c := count[strconv.Itoa(n)]; c < 50 || c > 200 {
-			t.Errorf("shard %d has %d of 1600", n, c)
+			t.Errorf("shard %d has %d of 1,600 instances", n, c)
 		}
 	}
 	if len(count) != Shards {
@@ -72,10 +72,10 @@ func TestGetStringAndGetNumber_otherType_isZero(t *testing.T) {
 	t.Parallel()
 	it := Item{"s": Str("x"), "n": Num(math.MinInt64), "bad": Str("12")}
 	if GetString(it, "s") != "x" || GetNumber(it, "n") != math.MinInt64 {
-		t.Error("a value is not what was put in")
+		t.Error("a value differs from the stored value")
 	}
 	if GetString(it, "n") != "" || GetString(it, "gone") != "" || GetNumber(it, "bad") != 0 ||
 		GetNumber(it, "gone") != 0 {
-		t.Error("a value of another type is taken")
+		t.Error("a value of another type is returned")
 	}
 }

@@ -89,7 +89,7 @@ func (t *Table) QueryAll(ctx context.Context, instanceID string, in *dynamodb.Qu
 	return items, nil
 }
 
-// QueryPage reads one page, and sets in's start key to that of the next page, or to nil at the end.
+// QueryPage reads one page, and sets the start key of in to the start key of the next page, or to nil at the end.
 func (t *Table) QueryPage(ctx context.Context, instanceID string, in *dynamodb.QueryInput) ([]Item, error) {
 	out, err := t.QueryOnce(ctx, instanceID, in)
 	if err != nil {
@@ -98,7 +98,7 @@ func (t *Table) QueryPage(ctx context.Context, instanceID string, in *dynamodb.Q
 	return out.Items, nil
 }
 
-// QueryOnce is QueryPage, and returns the whole response.
+// QueryOnce is like QueryPage, but returns the whole response.
 func (t *Table) QueryOnce(
 	ctx context.Context, instanceID string, in *dynamodb.QueryInput,
 ) (*dynamodb.QueryOutput, error) {

@@ -1,5 +1,5 @@
 // Package table reads and writes the DynamoDB table of a hub. It defines the keys and attributes of all items, and the
-// calls with their retries. Other packages decide what the items mean.
+// calls with their retries. Other packages define the meaning of the items.
 package table
 
 import (
@@ -119,7 +119,7 @@ func (t *Table) Delete(ctx context.Context, instanceID string, in *dynamodb.Dele
 	})
 }
 
-// DeleteItem deletes an item without a condition. A missing item is no error.
+// DeleteItem deletes an item without a condition. It returns nil if the item does not exist.
 func (t *Table) DeleteItem(ctx context.Context, instanceID string, key Item) error {
 	return t.Delete(ctx, instanceID, &dynamodb.DeleteItemInput{Key: key})
 }

@@ -39,9 +39,9 @@ func RequireAbsent(put *types.Put) {
 // The SDK adds a ClientRequestToken to an input without one, so every try of this call has the same token. For ten
 // minutes DynamoDB responds to a repetition of a completed transaction with success
 // (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html). Each try is encoded
-// again, and DynamoDB does not document whether another order of a map's entries makes it another request. A request
-// that is rejected as a different one is repeated without the token. The conditions then report the existing items, as
-// for a try by another process.
+// again, and DynamoDB does not document whether a different order of a map's entries makes the request a different one.
+// If DynamoDB rejects a try as a different request, Transact repeats it without the token. The conditions then report
+// the existing items, as for a try by another process.
 func (t *Table) Transact(ctx context.Context, instanceID string, writes []types.TransactWriteItem) error {
 	in := &dynamodb.TransactWriteItemsInput{TransactItems: t.SetTableName(writes)}
 	return awscall.Do(ctx, "DynamoDB.TransactWriteItems", instanceID, func() error {

@@ -81,10 +81,9 @@ const (
 	deletionTime = 2 * time.Second // or a quarter of the remaining time of the invocation if that is less
 )
 
-// DeleteSchedules deletes the schedules that cancelled timers may have, and those of attempts of cancelled activities.
-// It is best effort. It runs after the commit, so that a timer that was not cancelled is never lost, and after all
-// outputs of the turn, because other instances wait for them (R15). A remaining schedule fires, and the turn drops its
-// message.
+// DeleteSchedules deletes the schedules of cancelled timers, and of attempts of cancelled activities. It is best
+// effort. It runs after the commit, so that a timer that was not cancelled is never lost. It runs after all outputs of
+// the turn, because other instances wait for them (R15). A remaining schedule fires, and the turn drops its message.
 func (tm *Timers) DeleteSchedules(ctx context.Context, executionID string, cancelled []history.OpenItem) {
 	var held []provider.Timer
 	retried := map[int64]bool{}
@@ -124,11 +123,10 @@ func (tm *Timers) limitDeletion(ctx context.Context) (context.Context, context.C
 	return context.WithTimeout(ctx, limit)
 }
 
-// deleteAllOf deletes the schedules of timers until the time is used up, and returns an error for each schedule
-// that may remain.
+// deleteAllOf deletes the schedules of timers until ctx ends, and returns an error for each schedule that may remain.
 func (tm *Timers) deleteAllOf(ctx context.Context, timers []provider.Timer) (failed []error) {
 	errs := make([]error, len(timers))
-	_ = awscall.ForEach(len(timers), func(i int) error { // errs has the errors
+	_ = awscall.ForEach(len(timers), func(i int) error { // the errors are in errs
 		if errs[i] = context.Cause(ctx); errs[i] == nil {
 			errs[i] = tm.deleteScheduleOf(ctx, &timers[i])
 		}
@@ -148,7 +146,7 @@ func (tm *Timers) attemptTimers(
 			return waiting, err
 		}
 		attempt := history.OpenItem{ScheduledAt: r.FailedAt, FireAt: r.At}
-		if r.Pending != nil { // if its end is awaited, its schedule stays and fires without effect
+		if r.Pending != nil { // its schedule is not deleted, and fires without effect
 			attempt.FireAt = r.NextCheckAt
 		}
 		if waits := activities[r.ActivityID]; tm.MayHaveSchedule(&attempt) && (!waits || !tm.MayHaveStarted(r.At)) {
@@ -164,10 +162,10 @@ func (tm *Timers) attemptTimers(
 }
 
 // deleteUnawaited deletes the schedules of an execution's timers that were cancelled, or whose execution ended, while
-// their messages were in the queue (R15). The check sees every turn that commits before it. A turn that commits after
-// it deletes the schedule itself, which exists by then. If the function dies before the check, its records are
-// redelivered. The check costs one strongly consistent query for a batch's timers of an execution. It reads the
-// segments since the timers were sent, of up to a quarter of an hour.
+// their messages were in the queue (R15). The check detects the cancels of every turn that commits before it. A turn
+// that commits later deletes the schedule itself, because the schedule then exists. If the function crashes before the
+// check, its records are redelivered. The check costs one strongly consistent query for a batch's timers of an
+// execution. It reads the segments since the timers were sent, of up to a quarter of an hour.
 func (tm *Timers) deleteUnawaited(ctx context.Context, timers []provider.Timer) error {
 	waits, err := tm.segments.ReadAwaitedTimers(ctx, timers)
 	if err != nil {
@@ -182,8 +180,7 @@ func (tm *Timers) deleteUnawaited(ctx context.Context, timers []provider.Timer) 
 	return awscall.Parallel(deletions...)
 }
 
-// deleteUnneeded deletes a schedule that was just created and is not needed. If that fails, the schedule fires without
-// effect.
+// deleteUnneeded deletes a new schedule that is not needed. If that fails, the schedule fires without effect.
 func (tm *Timers) deleteUnneeded(ctx context.Context, t *provider.Timer) error {
 	err := tm.deleteScheduleOf(ctx, t)
 	if failed, ok := errors.AsType[*provider.Error](err); ok && !failed.Retryable {
@@ -198,8 +195,8 @@ func (tm *Timers) deleteUnneeded(ctx context.Context, t *provider.Timer) error {
 // clockSkew is the maximum difference between the clocks of two functions.
 const clockSkew = 2 * time.Second
 
-// MayHaveSchedule reports whether a timer may have a schedule. It gets one only after the maximum delay in the queue,
-// and the schedule is deleted when it has fired.
+// MayHaveSchedule reports whether a timer may have a schedule. A timer gets a schedule only after the maximum delay in
+// the queue. A schedule deletes itself after it has fired.
 func (tm *Timers) MayHaveSchedule(o *history.OpenItem) bool {
 	return tm.mayHaveLeftQueue(o.ScheduledAt) && o.FireAt.Sub(o.ScheduledAt) > 2*tm.queue.MaxDelay-clockSkew &&
 		o.FireAt.After(tm.Now())

@@ -27,7 +27,7 @@ const (
 	scheduleUnit = time.Second
 )
 
-// The limits of a schedule that cannot reach the queue. It retries for as long as Scheduler allows, and then sends the
+// The limits of a schedule that cannot reach the queue. Scheduler retries for the maximum time, and then sends the
 // timer to the dead-letter queue.
 const (
 	scheduleRetryAge = 24 * time.Hour
@@ -37,8 +37,9 @@ const (
 // scheduleTime is the format of a time in an at expression.
 const scheduleTime = "2006-01-02T15:04:05"
 
-// CheckTiming rejects settings with which timers would be requeued forever, or with which the message of a schedule
-// would create the same schedule again: its name would still be in use, and the timer would be lost.
+// CheckTiming rejects settings with which timers would be requeued forever. It also rejects settings with which the
+// message of a schedule would create the same schedule again. The name would still be in use, and the timer would be
+// lost.
 func (tm *Timers) CheckTiming() error {
 	switch {
 	case tm.queue.MaxDelay < time.Second || tm.queue.MaxDelay > MaxDelay:
@@ -63,8 +64,8 @@ func (tm *Timers) CheckTiming() error {
 	return nil
 }
 
-// needsSchedule reports whether a timer needs a schedule. A queue delay costs nothing besides the message, and a
-// schedule costs more.
+// needsSchedule reports whether a timer needs a schedule. A delay in the queue costs only the message, which is cheaper
+// than a schedule.
 func (tm *Timers) needsSchedule(t *provider.Timer) bool {
 	return tm.UseSchedules && t.FireAt.Sub(tm.Now()) > tm.queue.MaxDelay
 }
@@ -132,8 +133,8 @@ const replaceTries = 3
 
 // createSchedule creates a schedule that sends the timer to its queue. Its name is unique to the timer, so that a
 // repetition finds it (R1) and replaces it by the same schedule. After a restore, or in a hub with other queues, a
-// schedule of the name can exist with another time or target. Replacing it is one call, during which the timer always
-// has a schedule, and happens long before the schedule's time (CheckTiming).
+// schedule of the name can exist with another time or target. One call replaces the schedule, so that the timer always
+// has one. It runs long before the schedule's time (CheckTiming).
 func (tm *Timers) createSchedule(ctx context.Context, t *provider.Timer) error {
 	in, err := tm.newSchedule(t)
 	if err != nil {
@@ -194,7 +195,7 @@ func (tm *Timers) newSchedule(t *provider.Timer) (*scheduler.CreateScheduleInput
 }
 
 // ScheduleName returns the name of a timer's schedule. It is unique because event IDs are unique in an execution. An
-// activity has one name for its schedule-to-close timeout, and one for each waiting attempt.
+// activity has one schedule name for its schedule-to-close timeout, and one for each waiting attempt.
 func ScheduleName(t *provider.Timer) string {
 	if t.Attempt > 0 {
 		return table.Digest("retry", t.ExecutionID, strconv.FormatInt(t.TimerID, 10), strconv.Itoa(t.Attempt))

@@ -1,5 +1,5 @@
-// Package timers sends timers to the timers queue, and holds long ones as EventBridge schedules or by sending them
-// again.
+// Package timers sends timers to the timers queue. It holds long timers as EventBridge schedules, or resends them
+// repeatedly.
 package timers
 
 import (
@@ -85,7 +85,8 @@ func (tm *Timers) Hold(ctx context.Context, timers ...provider.Timer) error {
 			near = append(near, timers[i])
 		}
 	}
-	// The schedules come first, because they can be created again after a failure, and a message that was sent stays.
+	// Schedules are created first, because their creation can be repeated after a failure, but a sent message cannot be
+	// withdrawn.
 	if err := tm.scheduleTimers(ctx, far); err != nil {
 		return err
 	}

@@ -47,8 +47,7 @@ const (
 	// maxKeyAge is the time for which a process that verifies tokens uses the keys that it has read. A deleted key can
 	// be used for that time.
 	maxKeyAge = 10 * time.Minute
-	// unknownKeyInterval is the interval at which the keys are read for a token that none of them has signed, because
-	// its key may be new.
+	// unknownKeyInterval is the minimum interval of reads of the keys for tokens with an unknown key, which may be new.
 	unknownKeyInterval = time.Minute
 )
 
@@ -57,9 +56,9 @@ type knownKeys struct {
 	readAt time.Time
 }
 
-// Signer returns the signer of the tokens of work items and completions. It reads the keys once per process.
-// A process that reports a build has read them before (PutBuild), so that a turn reads nothing. Its error has the same
-// effect as that of an unreachable queue: no work item is sent without its token.
+// Signer returns the signer of the tokens of work items and completions. It reads the keys once per process. A process
+// that reports a build has read the keys before (PutBuild), so that a turn does not read them. An error has the same
+// effect as an unreachable queue, because no work item is sent without its token.
 func (ks *Keys) Signer(ctx context.Context) (*worktoken.Signer, error) {
 	if k := ks.known.Load(); k != nil {
 		return k.tokens, nil
@@ -72,7 +71,7 @@ func (ks *Keys) Signer(ctx context.Context) (*worktoken.Signer, error) {
 }
 
 // VerifyWorkItemToken verifies a token. It reads the signing keys again if they are older than ten minutes. For a token
-// that none of the keys has signed, it reads them at most once a minute.
+// with an unknown key, it reads the keys at most once a minute.
 func (ks *Keys) VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error) {
 	return ks.verify(ctx, token, (*worktoken.Signer).Verify)
 }
@@ -105,7 +104,7 @@ func (ks *Keys) verify(
 	return w, nil
 }
 
-// keysSince returns the keys as read after the given time. It reads them if necessary.
+// keysSince returns keys that were read after the given time. It reads the keys if necessary.
 func (ks *Keys) keysSince(ctx context.Context, since time.Time) (*knownKeys, error) {
 	fresh := func() *knownKeys {
 		if k := ks.known.Load(); k != nil && k.readAt.After(since) {
@@ -148,7 +147,7 @@ func (ks *Keys) readKeys(ctx context.Context) (*worktoken.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(keys) == 0 { // they are being deleted
+	if len(keys) == 0 { // the keys are being deleted
 		return nil, &provider.Error{Op: opReadKeys, Retryable: true, Err: provider.ErrNotFound}
 	}
 	return worktoken.NewSigner(ks.hub, keys...), nil

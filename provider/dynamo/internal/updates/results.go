@@ -1,5 +1,5 @@
-// Package updates stores the results of updates as items beside the instance, so that a repeated call finds the result
-// whichever execution is the current one.
+// Package updates stores the results of updates as items next to the instance. A repeated call thereby finds the result
+// even if another execution is the current one.
 package updates
 
 import (
@@ -26,8 +26,7 @@ type Store struct {
 // New returns the results of updates in a table.
 func New(t *table.Table, now func() time.Time) *Store { return &Store{table: t, now: now} }
 
-// The results of updates are items next to that of the instance, so that a repeated call finds the result whichever
-// execution is current.
+// The results of updates are items next to the instance item. They do not belong to an execution.
 const (
 	skResults   = "u#" // and a digest of the update's ID
 	attrOutcome = "outcome"
@@ -37,7 +36,7 @@ const (
 	// maxResults is the maximum number of results in one transaction of up to 100 writes and 4 MB.
 	maxResults          = 90
 	maxTransactionBytes = 3 << 20
-	// maxErrorBytes is the maximum size of a stored error: an item has at most 400 KB.
+	// maxErrorBytes is the maximum size of a stored error, because an item has at most 400 KB.
 	maxErrorBytes = 200 << 10
 )
 
@@ -45,8 +44,8 @@ func resultKey(instanceID, updateID string) table.Item {
 	return table.Key(table.IDPrefix+instanceID, skResults+table.Digest("update", updateID))
 }
 
-// Put writes results in transactions that also mark the instance. A deletion therefore knows that there
-// are results, and no result is written after it has started.
+// Put writes results in transactions that also mark the instance. The mark shows a deletion that there are results, and
+// no result is written after the deletion has started.
 func (us *Store) Put(ctx context.Context, results ...provider.UpdateResult) error {
 	for len(results) > 0 {
 		puts, n, err := us.nextTransaction(results)
@@ -61,8 +60,8 @@ func (us *Store) Put(ctx context.Context, results ...provider.UpdateResult) erro
 	return nil
 }
 
-// nextTransaction returns the writes of as many results as fit one transaction, and their number. If an update has
-// several results, it writes the first.
+// nextTransaction returns the writes of the results that fit one transaction, and their number. If an update has
+// several results, it writes the first one.
 func (us *Store) nextTransaction(results []provider.UpdateResult) (puts []*types.Put, n int, err error) {
 	written, bytes := map[string]bool{}, 0
 	for ; n < len(results) && len(puts) < maxResults; n++ {
@@ -125,8 +124,8 @@ func (us *Store) markInstance(a *provider.UpdateResult) *types.Update {
 	}
 }
 
-// encode returns the write of a result and its size. An existing result of the incarnation stays, unless it is
-// UpdateResultExpired or its retention has passed.
+// encode returns the write of a result and its size. An existing result of the incarnation is not replaced, unless it
+// is UpdateResultExpired or its retention has passed.
 func (us *Store) encode(a *provider.UpdateResult) (put *types.Put, bytes int, err error) {
 	now := us.now()
 	it := resultKey(a.InstanceID, a.UpdateID)
@@ -219,8 +218,8 @@ func decode(instanceID string, it table.Item) (provider.UpdateResult, error) {
 	return a, nil
 }
 
-// DeleteAll deletes the results of an instance that is being deleted, after which no result is written. It reads
-// only keys, page by page, and calls progress after each page.
+// DeleteAll deletes the results of an instance that is being deleted. No result is written after the start of the
+// deletion. It reads only keys, page by page, and calls progress after each page.
 func (us *Store) DeleteAll(ctx context.Context, it table.Item, progress func(ctx context.Context) error) error {
 	if it[table.AttrHasUpdateResults] == nil {
 		return nil

@@ -27,12 +27,12 @@ func TestFitOneMessage_outcomesAreSmall_bundleIsWithinTheLimit(t *testing.T) {
 		}) - 1
 		o.Run, o.Result = strings.Repeat(text, most), history.Payload(`"`+strings.Repeat("<", most)+`"`)
 		if bytes := 5 * (outcomeBytes(&o) + len(",")); bytes > maxBundleBytes || !fitOneMessage(completed(o, 5)) {
-			t.Errorf("five outcomes of %d times %q are small, and take %d bytes", most, text, bytes)
+			t.Errorf("five outcomes with %d times %q are considered small and have %d bytes", most, text, bytes)
 		}
 	}
 	if !fitOneMessage(completed(provider.ActivityOutcome{ActivityID: 7, Attempt: 1, Result: history.Payload(`"done"`)},
 		10)) {
-		t.Error("ten short results are measured")
+		t.Error("ten short results do not fit one message")
 	}
 }
 
@@ -44,14 +44,14 @@ func TestBundleOutcomes_largeOutcomes_areSplitBySize(t *testing.T) {
 	}
 	ms := bundleOutcomes(completed(third, 5))
 	if len(ms) != 3 || len(ms[0].Outcomes) != 2 || len(ms[1].Outcomes) != 2 || len(ms[2].Outcomes) != 1 {
-		t.Errorf("%d messages of five outcomes of a third each", len(ms))
+		t.Errorf("%d messages for five outcomes of a third of the limit each", len(ms))
 	}
 	larger := provider.ActivityOutcome{
 		ActivityID: 7, Attempt: 1, Result: history.Payload(`"` + strings.Repeat("<", maxBundleBytes/6) + `"`),
 	}
 	ms = bundleOutcomes(completed(larger, 1))
 	if len(ms) != 1 || ms[0].Outcomes[0].Error == nil || ms[0].Outcomes[0].Error.Type != history.TypePayloadTooLarge {
-		t.Errorf("a result that fits no message is sent: %d messages", len(ms))
+		t.Errorf("a result that exceeds a message is sent: %d messages", len(ms))
 	}
 }
 

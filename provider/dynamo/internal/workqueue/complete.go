@@ -35,11 +35,11 @@ func (wq *WorkQueues) Decode(
 	return items, unreadable
 }
 
-// Complete sends outcomes before it deletes records: in the other order, a crash between the two would lose the
+// Complete sends outcomes before it deletes records. In the opposite order, a crash between the two would lose the
 // outcome (R14).
 //
 // It does not send the outcome of a record whose lock is lost, because another delivery reports that outcome. It sends
-// the others.
+// the other outcomes.
 func (wq *WorkQueues) Complete(
 	ctx context.Context, queue string, done []provider.CompletedWorkItem,
 ) ([]provider.Record, error) {
@@ -111,7 +111,7 @@ func bundleKeyOf(d *provider.CompletedWorkItem) bundleKey {
 	return of
 }
 
-// countLeading counts the outcomes of a bundle that precede any other. These are usually all.
+// countLeading counts the outcomes of a bundle at the front. These are usually all outcomes.
 func countLeading(done []provider.CompletedWorkItem, of bundleKey) (n int) {
 	for n < len(done) && done[n].Outcome != nil && bundleKeyOf(&done[n]) == of {
 		n++
@@ -119,8 +119,8 @@ func countLeading(done []provider.CompletedWorkItem, of bundleKey) (n int) {
 	return n
 }
 
-// bundleOutcomes returns one message with all outcomes of an execution, one with failed attempts that may not be the
-// last of their activities, and one with pending attempts.
+// bundleOutcomes returns up to three messages for each execution. The first has its outcomes, the second has failed
+// attempts that may not be the last of their activities, and the third has pending attempts.
 func bundleOutcomes(done []provider.CompletedWorkItem) []provider.Message {
 	var ms []provider.Message
 	open := map[bundleKey]int{} // the index of its last message
@@ -137,7 +137,7 @@ func bundleOutcomes(done []provider.CompletedWorkItem) []provider.Message {
 		if !small {
 			bytes = outcomeBytes(d.Outcome)
 		}
-		// no message can contain it; the others must not wait, and the activity must not run forever
+		// no message can contain it, and it must not block the others or make the activity run forever
 		if bytes > maxBundleBytes {
 			d.Outcome = replaceTooLarge(d.Outcome, bytes)
 			bytes = 0
@@ -185,7 +185,7 @@ func fitOneMessage(done []provider.CompletedWorkItem) bool {
 	return bytes <= maxBundleBytes
 }
 
-// outcomeBytes returns the size of an outcome in a message. Escapes make it larger than its parts.
+// outcomeBytes returns the size of an outcome in a message. Escape sequences make it larger than its parts.
 func outcomeBytes(o *provider.ActivityOutcome) int {
 	b, err := json.Marshal(o)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // deduplicationID returns the deduplication ID of a work item. It is the same for an attempt, so that a repeated
-// dispatch within SQS's five minutes adds no copy behind the first one. The copy would run before a turn consumes the
+// dispatch within SQS's five minutes adds no copy behind the first one. A copy would run before a turn consumes the
 // outcome. A resent or recovered work item has another ID.
 func deduplicationID(w *provider.WorkItem) string {
 	parts := []string{
@@ -29,8 +29,8 @@ func deduplicationID(w *provider.WorkItem) string {
 	return table.Digest(parts...)
 }
 
-// maxExclusiveDelay is the maximum time until an attempt is due if its queue cannot delay messages: its worker waits
-// that long. Later attempts use a timer.
+// maxExclusiveDelay is the maximum delay of an attempt in a queue that cannot delay messages. The worker waits for that
+// time. Attempts with a longer delay use a timer.
 const maxExclusiveDelay = time.Second
 
 // MaxDelay returns the maximum delay of a work item's queue.

@@ -18,9 +18,9 @@ type cancelRead struct {
 	err     error
 }
 
-// RenewLocks extends the visibility of the records and reads the cancel record of each execution concurrently,
-// once per execution. If there are more items than a worker receives at once, it limits the number of failing calls.
-// The limits of the locks and of the reads are separate, so that the locks do not wait for the reads.
+// RenewLocks extends the visibility of the records and reads the cancel record of each execution once, concurrently. If
+// there are more items than a worker receives at once, it limits the number of failing calls. The limits of the locks
+// and of the reads are separate, so that the locks do not wait for the reads.
 func (wq *WorkQueues) RenewLocks(
 	ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem,
 ) ([]provider.Renewal, error) {

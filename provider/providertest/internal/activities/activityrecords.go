@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// ActivityRecords tests activity records: how a cancelled activity ended, and the details of heartbeats.
+// ActivityRecords tests the outcomes of cancelled activities and the details of heartbeats in activity records.
 func ActivityRecords() kit.Group {
 	return kit.Group{Name: "activity records", Cases: []kit.Case{
 		{Name: "ARecordIsWhatWasLeft", Run: recordFields},
@@ -32,13 +32,13 @@ func ActivityRecords() kit.Group {
 	}}
 }
 
-// left writes activity records of an execution.
+// putRecords writes activity records of an execution.
 func putRecords(f *kit.Fixture, executionID string, records ...provider.ActivityRecord) {
 	f.T.Helper()
 	f.Must(f.Provider.PutActivityRecords(f.Ctx(), executionID, records...))
 }
 
-// wantRecord fails unless both read methods return this record of an activity.
+// wantRecord fails if one of the two read methods does not return this record of an activity.
 func wantRecord(f *kit.Fixture, executionID string, want provider.ActivityRecord) {
 	f.T.Helper()
 	got, err := f.Provider.ReadActivityRecord(f.Ctx(), executionID, want.ActivityID)
@@ -169,13 +169,13 @@ func neverStarted(f *kit.Fixture) {
 	putRecords(f, "x", stopped)
 	putRecords(f, "x", never)
 	wantRecord(f, "x", stopped)
-	putRecords(f, "y", kit.Beat(3, now, `1`)) // of an attempt that did not end
+	putRecords(f, "y", kit.Beat(3, now, `1`)) // heartbeat of an attempt that did not end
 	putRecords(f, "y", never)
 	never.Details, never.LastHeartbeatAt = json.RawMessage(`1`), now
 	wantRecord(f, "y", never)
 }
 
-// Two workers both assume that they hold the activity. The record of the later one stays.
+// Two workers both assume that they hold the activity. The record of the later worker is kept.
 func earlierHeartbeat(f *kit.Fixture) {
 	now := f.StoredNow()
 	putRecords(f, "x", kit.Beat(3, now, `"the later"`))
@@ -214,7 +214,7 @@ func largeDetails(f *kit.Fixture) {
 	}
 }
 
-// Activity records are stored next to the history, but are not part of it.
+// Activity records are stored outside the history.
 func recordsBesideHistory(f *kit.Fixture) {
 	e := f.Start("a")
 	t1 := e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))

@@ -80,8 +80,8 @@ func cancels(reason string, ids ...history.Range) history.Event {
 
 func one(id int64) history.Range { return history.Range{First: id, Last: id} }
 
-// recordTurn returns a turn with these events. They may cancel activities that the history does not have, which a
-// provider does not check.
+// recordTurn returns a turn with these events. The events may cancel activities that the history does not contain,
+// because a provider does not check this.
 func recordTurn(e *kit.Execution, decided ...history.Event) *provider.Turn {
 	return deciding(e, e.Turn(kit.TurnStarted()), provider.CancelsOf(decided))
 }
@@ -157,7 +157,7 @@ func firstReasonWins(f *kit.Fixture) {
 	e.WantReasons("", "", "select_loser", "requested")
 }
 
-// laterTurnAdds: a turn writes only its own decisions. Earlier decisions stay, and come first.
+// laterTurnAdds checks that a turn writes only its own decisions. Earlier decisions stay in the record before them.
 func laterTurnAdds(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), kit.Activity(kit.Queue),
@@ -173,7 +173,7 @@ func laterTurnAdds(f *kit.Fixture) {
 	f.WantEqual("decisions", order, []string{"select_loser", "timeout", "requested", "timeout"})
 }
 
-// shortPass is a short wait, also in real time.
+// shortPass is a wait that is short even in real time.
 const shortPass = 10 * time.Millisecond
 
 func cancelUnknown(f *kit.Fixture) {
@@ -188,8 +188,7 @@ func cancelUnknown(f *kit.Fixture) {
 	}
 }
 
-// ackWithoutCompletion: a cancelled activity that did not run is acknowledged. Nothing is sent, and its record is
-// deleted.
+// ackWithoutCompletion acknowledges a cancelled activity that did not run. Nothing is sent, and its record is deleted.
 func ackWithoutCompletion(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), cancels("requested", one(3))))
@@ -207,7 +206,7 @@ func ackWithoutCompletion(f *kit.Fixture) {
 	f.WantNothingSent()
 }
 
-// attemptsOfCancelled: deliveries and deaths of a cancelled activity count like those of any other.
+// attemptsOfCancelled checks that deliveries and crashes are counted for a cancelled activity as for other activities.
 func attemptsOfCancelled(f *kit.Fixture) {
 	items := cancelledWork(f)
 	for delivery := 1; delivery <= 3; delivery++ {
@@ -227,7 +226,8 @@ func attemptsOfCancelled(f *kit.Fixture) {
 	}
 }
 
-// completionAfterCancel: the outcome is accepted and sent. The turn decides that the code does not receive it.
+// completionAfterCancel checks that the outcome of a cancelled activity is accepted and sent. The turn decides whether
+// the code receives it.
 func completionAfterCancel(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), cancels("requested", one(3))))
@@ -270,8 +270,8 @@ func endCancelsAll(f *kit.Fixture) {
 	f.WantStatus("a", provider.StatusCompleted)
 }
 
-// orphanAfterDelete: an activity of a deleted instance is cancelled, whether it is running or queued. The same holds
-// for an activity of an execution that has continued as new, and for one without a record.
+// orphanAfterDelete checks that running and queued activities of a deleted instance are cancelled. The same applies to
+// activities of an execution that has continued as new, and to activities without a record.
 func orphanAfterDelete(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
@@ -280,7 +280,7 @@ func orphanAfterDelete(f *kit.Fixture) {
 		cancels("select_loser", one(4)))
 	next.Ack(t)
 	queued := f.Locked(kit.Queue)
-	if f.Can(kit.Faults) { // the write that ends the instance also cancels them, not a later write
+	if f.Can(kit.Faults) { // the write that ends the instance also cancels the activities
 		f.Fail(kit.Fault{Operation: kit.Write, Failure: kit.Rejected, After: 1})
 		f.WantPermanent(f.Provider.DeleteInstance(f.Ctx(), "a", true))
 		f.Fail(kit.Fault{})
@@ -299,7 +299,7 @@ func orphanAfterDelete(f *kit.Fixture) {
 	}
 }
 
-// lateCancelAfterDelete: the turn was running when the instance was deleted.
+// lateCancelAfterDelete commits a turn that was running when the instance was deleted.
 func lateCancelAfterDelete(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue),
@@ -314,7 +314,7 @@ func lateCancelAfterDelete(f *kit.Fixture) {
 	}
 }
 
-// damagedEndCancels: the decisions of turns stay although the history cannot be read.
+// damagedEndCancels checks that the decisions of turns are kept although the history cannot be read.
 func damagedEndCancels(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue),

@@ -33,8 +33,8 @@ func flag(f *kit.Fixture, it *provider.LockedWorkItem) provider.CancelInfo {
 	return info
 }
 
-// fetchAsksOnce: if two executions have one item and two items, each execution is read once, and not before an item
-// requests it. The read returns the decisions from before and after the receive.
+// fetchAsksOnce checks that the cancel record of each execution is read once, when the first item requests it. The read
+// returns the decisions from before and after the receive.
 func fetchAsksOnce(f *kit.Fixture) {
 	a, b := f.Start("a"), f.Start("b")
 	a.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue))
@@ -54,7 +54,8 @@ func fetchAsksOnce(f *kit.Fixture) {
 	reads.Want(2, "one read per execution")
 }
 
-// fetchUnreadable: an unreadable cancel record is an error for all items of the execution, and does not set Requested.
+// fetchUnreadable checks that an unreadable cancel record is an error for all items of the execution, and does not set
+// Requested.
 func fetchUnreadable(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue))
@@ -66,12 +67,12 @@ func fetchUnreadable(f *kit.Fixture) {
 	}
 }
 
-// manyCancellingTurns: the turns fill several blocks, and some turns cancel nothing. A read from a segment returns all
-// decisions from that segment on, unchanged. It returns an earlier decision unchanged or not at all.
+// manyCancellingTurns fills several blocks with turns. Some of the turns cancel nothing. A read from a segment returns
+// all decisions of that segment and later ones, unchanged. It can also return earlier decisions, unchanged.
 func manyCancellingTurns(f *kit.Fixture) {
 	const turns = 3*provider.CancelBlockTurns + 20
 	e := f.Start("a")
-	decidedIn := map[int64]int64{} // by activity
+	decidedIn := map[int64]int64{} // maps an activity to a segment
 	var again history.Range
 	for n := range int64(turns) {
 		if n%7 == 3 {
@@ -105,7 +106,7 @@ func manyCancellingTurns(f *kit.Fixture) {
 
 func reasonOf(n int64) string { return "reason " + kit.Text(n) }
 
-// readingOn: a reader that continues from next finds the later decisions and the open ones.
+// readingOn checks that a reader that continues from next finds the later decisions and the open ones.
 func readingOn(f *kit.Fixture) {
 	e := f.Start("a")
 	x := e.Head.ExecutionID
@@ -139,7 +140,8 @@ func readingOn(f *kit.Fixture) {
 	}
 }
 
-// pollingOn: consecutive polls return all decisions, even if the reads are stale. The last poll is not stale.
+// pollingOn checks that consecutive polls return all decisions, even if the reads are stale. The last poll is not
+// stale.
 func pollingOn(f *kit.Fixture) {
 	e := f.Start("a")
 	seen := map[int64]string{}

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// cancelledWork returns the three work items of an execution as a worker holds them. The second one is cancelled.
+// cancelledWork returns three received work items of an execution. The second one is cancelled.
 func cancelledWork(f *kit.Fixture) []provider.LockedWorkItem {
 	f.T.Helper()
 	e := f.StartWithoutWake("a")
@@ -21,7 +21,7 @@ func cancelledWork(f *kit.Fixture) []provider.LockedWorkItem {
 	return items
 }
 
-// wantRenewals fails unless none of the three renewals is lost and only the second is cancelled.
+// wantRenewals fails if one of the three renewals is lost, or if any other than the second is cancelled.
 func wantRenewals(f *kit.Fixture, got []provider.Renewal) {
 	f.T.Helper()
 	if len(got) != 3 {
@@ -50,7 +50,7 @@ func renewSurfaces(f *kit.Fixture) {
 	f.WantEqual("renewals without records", len(none), 0)
 }
 
-// renewLeases: a caller has only the token and the receipt handle of a message. A lost lease does not affect the
+// renewLeases renews with only the token and the receipt handle of each message. A lost lease does not affect the
 // others.
 func renewLeases(f *kit.Fixture) {
 	items := cancelledWork(f)

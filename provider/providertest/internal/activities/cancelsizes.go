@@ -35,7 +35,7 @@ func callsToCancel(f *kit.Fixture, op kit.Operation, n int64) int {
 	return calls.Hits()
 }
 
-// behind makes eventually consistent reads miss all later writes, if the backend supports that (StaleReads).
+// behind makes eventually consistent reads miss all later writes, if the backend supports StaleReads.
 func behind(f *kit.Fixture) {
 	const more = 1000 // more than any of these tests writes
 	if f.Can(kit.StaleReads) {
@@ -43,7 +43,7 @@ func behind(f *kit.Fixture) {
 	}
 }
 
-// It cancels every second of 200,000 activities, so that ranges do not shorten the record.
+// massCancelFragmented cancels every second of 200,000 activities, so that ranges do not shorten the record.
 func massCancelFragmented(f *kit.Fixture) {
 	e := f.Start("a")
 	const n = 200_000
@@ -53,7 +53,7 @@ func massCancelFragmented(f *kit.Fixture) {
 	}
 	e.Ack(recordTurn(e, cancels("orchestration_terminal_failed", ids...)))
 	c := f.Cancels(e.Head.ExecutionID)
-	const step = 997 // odd, so that it checks even and odd IDs; each check searches the ranges
+	const step = 997 // odd, to check even and odd IDs; each check searches the ranges
 	for id := int64(1); id <= n; id += step {
 		if want := id >= 4 && id < n && id%2 == 0; c.Of(id).Requested != want {
 			f.T.Fatalf("activity %d: %v, want %v", id, c.Of(id).Requested, want)
@@ -61,7 +61,7 @@ func massCancelFragmented(f *kit.Fixture) {
 	}
 }
 
-// Unsorted ranges of different sizes are read as they were written.
+// anyCancels checks that a read returns unsorted ranges of different sizes unchanged.
 func anyCancels(f *kit.Fixture) {
 	e := f.Start("a")
 	ids := []history.Range{
@@ -87,7 +87,7 @@ func anyCancels(f *kit.Fixture) {
 	}
 }
 
-// severalItems: the reasons do not compress, and take twice the size of an item of most stores.
+// severalItems writes reasons that do not compress and need twice the size of an item of most stores.
 func severalItems(f *kit.Fixture) {
 	e := f.Start("a")
 	t := e.Turn(kit.TurnStarted())
@@ -110,7 +110,7 @@ func severalItems(f *kit.Fixture) {
 	}
 }
 
-// gibberish returns text that does not compress. Each seed results in another text.
+// gibberish returns text that does not compress. Each seed results in a different text.
 func gibberish(seed uint64, n int) string {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	b := make([]byte, n)

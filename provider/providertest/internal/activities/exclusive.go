@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// While records of a key are locked, no other record of the key is delivered, but those of other keys are. After they
-// are deleted, the next ones arrive in order.
+// exclusiveKey checks that records of other keys are delivered while records of a key are locked, but no other record
+// of that key. After the locked records are deleted, the next records arrive in order.
 func exclusiveKey(f *kit.Fixture) {
 	queue := history.ExclusiveQueue(kit.Queue)
 	events := []history.Event{kit.TurnStarted(), kit.Exclusively(kit.Queue, "b")}
@@ -32,7 +32,7 @@ func exclusiveKey(f *kit.Fixture) {
 	}
 }
 
-// ofOtherKeys receives again while items are locked, and fails if an item with one of their keys arrives.
+// ofOtherKeys receives items while other items are locked, and fails if an item with the key of a locked item arrives.
 func ofOtherKeys(f *kit.Fixture, queue string, held []provider.LockedWorkItem) []provider.LockedWorkItem {
 	f.T.Helper()
 	more := f.Locked(queue)
@@ -47,7 +47,8 @@ func ofOtherKeys(f *kit.Fixture, queue string, held []provider.LockedWorkItem) [
 	return more
 }
 
-// A repeated dispatch adds no copy. A resent work item and one of another attempt are no repetitions.
+// exclusiveAgain checks that a repeated dispatch adds no copy. A resent work item and a work item of another attempt
+// are not duplicates.
 func exclusiveAgain(f *kit.Fixture) {
 	queue := history.ExclusiveQueue(kit.Queue)
 	f.Start("a").Commit(kit.TurnStarted(), kit.Exclusively(kit.Queue, "a"))

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/provider/worktoken"
 )
 
-// Pending tests asynchronous completion (R26): a token that cannot be forged, a stored time that only one
-// message at a time advances, and heartbeats that count or are reported as rejected.
+// Pending tests asynchronous completion (R26). A token cannot be forged, only one message at a time advances the stored
+// time, and each heartbeat is stored or rejected.
 func Pending() kit.Group {
 	return kit.Group{Name: "pending", Cases: []kit.Case{
 		{Name: "ATokenOpensWhatItWasSignedFor", Run: completionTokens},
@@ -37,7 +37,7 @@ func Pending() kit.Group {
 // holding is an execution with an activity #3 that waits for asynchronous completion.
 type holding struct{ *kit.Execution }
 
-// held returns an execution that has scheduled such an activity with a retry policy.
+// held returns an execution that has scheduled activity #3 with a retry policy.
 func held(f *kit.Fixture, id string) holding {
 	f.T.Helper()
 	return holding{trying(f, id, 1)}
@@ -53,7 +53,7 @@ func (e holding) waiting() provider.PendingAttempt {
 	}
 }
 
-// keep stores the first attempt of activity #3 as pending, in place of was, for a message with the ID by.
+// keep stores the first attempt of activity #3 as pending, if the stored value is was. by is the ID of the message.
 func (e holding) keep(was provider.ActivityRetry, by string, lookAt time.Time) error {
 	return e.F.Provider.PutPendingAttempts(e.F.Ctx(), e.Instance.InstanceID, e.Head, provider.PendingAttemptUpdate{
 		ActivityID: 3, Attempt: 1, Was: was, Pending: e.waiting(), NextCheckAt: lookAt, NextCheckID: by,
@@ -149,7 +149,7 @@ func keptOn(f *kit.Fixture) {
 	first := e.retryOf()
 	next := f.StoredNow().Add(10 * time.Millisecond)
 	f.Must(e.keep(first, "m-3", next))
-	f.WantErrorIs(e.keep(first, "m-4", next), provider.ErrConflict) // the read is stale
+	f.WantErrorIs(e.keep(first, "m-4", next), provider.ErrConflict) // first is stale
 	if r := e.retryOf(); !r.NextCheckAt.Equal(next) || r.NextCheckID != "m-3" {
 		f.T.Errorf("%+v", r)
 	}
@@ -209,7 +209,7 @@ func pendingNoMore(f *kit.Fixture) {
 	}
 	wantVerdicts(e.Execution, retry(e.Execution, attempted(e.Execution, 3, 2, "r.2", 0)), provider.RetryExhausted)
 
-	other := held(f, "b") // its first attempt has failed in its worker
+	other := held(f, "b") // the first attempt has failed in its worker
 	retry(other.Execution, attempted(other.Execution, 3, 1, "r.1", time.Millisecond))
 	wantAttempts(f, "3.2")
 	was := other.retryOf()
@@ -240,7 +240,7 @@ func limitReportedAgain(f *kit.Fixture) {
 	same := due("t-1")
 	_, err = f.Provider.RetryActivities(f.Ctx(), &same)
 	f.Must(err)
-	for _, w := range f.Work(kit.Queue) { // it may be known to have arrived
+	for _, w := range f.Work(kit.Queue) { // the dispatch may omit items that have arrived
 		f.WantEqual("attempt", w.Attempt, 2)
 	}
 }
@@ -266,20 +266,20 @@ func (e holding) endAttempt(beatenAt time.Time) bool {
 func pendingBeats(f *kit.Fixture) {
 	e := held(f, "a")
 	first := f.StoredNow()
-	f.WantEqual("first", e.beat(1, first, `{"page":1}`), true)
-	f.WantEqual("an older one", e.beat(1, first.Add(-time.Second), `{"page":0}`), false)
+	f.WantEqual("first heartbeat recorded", e.beat(1, first, `{"page":1}`), true)
+	f.WantEqual("older heartbeat recorded", e.beat(1, first.Add(-time.Second), `{"page":0}`), false)
 	second := first.Add(time.Second)
-	f.WantEqual("one without details", e.beat(1, second, ""), true)
+	f.WantEqual("heartbeat without details recorded", e.beat(1, second, ""), true)
 	wantRecord(f, e.Instance.ExecutionID, provider.ActivityRecord{
 		ActivityID: 3, LastHeartbeatAt: second, Details: json.RawMessage(`{"page":1}`), HeartbeatAttempt: 1,
 	})
 
-	f.WantEqual("ended by the last", e.endAttempt(second), true)
-	f.WantEqual("ended again", e.endAttempt(first), true)
-	f.WantEqual("after the end", e.beat(1, second.Add(time.Second), ""), false)
-	f.WantEqual("of the next attempt, by a clock that is behind", e.beat(2, first.Add(-time.Hour), ""), true)
-	f.WantEqual("of the next attempt", e.beat(2, second.Add(time.Second), ""), true)
-	f.WantEqual("of the one before", e.beat(1, second.Add(time.Hour), ""), false)
+	f.WantEqual("attempt ended with its last heartbeat", e.endAttempt(second), true)
+	f.WantEqual("attempt ended again", e.endAttempt(first), true)
+	f.WantEqual("heartbeat recorded after the end", e.beat(1, second.Add(time.Second), ""), false)
+	f.WantEqual("heartbeat of the next attempt recorded, slow clock", e.beat(2, first.Add(-time.Hour), ""), true)
+	f.WantEqual("heartbeat of the next attempt recorded", e.beat(2, second.Add(time.Second), ""), true)
+	f.WantEqual("heartbeat of the previous attempt recorded", e.beat(1, second.Add(time.Hour), ""), false)
 	seen, err := f.Provider.HeartbeatPending(f.Ctx(), e.Instance.ExecutionID, provider.PendingHeartbeat{
 		ActivityID: 3, Attempt: 2, At: second.Add(2 * time.Second), Cancelled: true,
 	})
@@ -299,16 +299,16 @@ func beatBesideEnd(f *kit.Fixture) {
 	e := held(f, "a")
 	first := f.StoredNow()
 	e.beat(1, first, "")
-	f.WantEqual("ended by one that is not there", e.endAttempt(time.Time{}), false)
+	f.WantEqual("attempt with a heartbeat ended without one", e.endAttempt(time.Time{}), false)
 	e.beat(1, first.Add(time.Second), "")
-	f.WantEqual("ended beside a heartbeat", e.endAttempt(first), false)
-	f.WantEqual("it goes on", e.beat(1, first.Add(2*time.Second), ""), true)
+	f.WantEqual("attempt ended with an outdated heartbeat", e.endAttempt(first), false)
+	f.WantEqual("heartbeat recorded after the rejected end", e.beat(1, first.Add(2*time.Second), ""), true)
 	other := held(f, "b")
-	f.WantEqual("without any", other.endAttempt(time.Time{}), true)
-	f.WantEqual("and after", other.beat(1, first, ""), false)
-	failed := held(f, "c") // its first attempt, which has not been ended
-	f.WantEqual("of the second attempt", failed.beat(2, first, ""), true)
-	f.WantEqual("of the first, behind it", failed.beat(1, first.Add(time.Hour), ""), false)
+	f.WantEqual("attempt without heartbeats ended", other.endAttempt(time.Time{}), true)
+	f.WantEqual("heartbeat recorded after this end", other.beat(1, first, ""), false)
+	failed := held(f, "c") // the first attempt has not ended
+	f.WantEqual("heartbeat of the second attempt recorded", failed.beat(2, first, ""), true)
+	f.WantEqual("later heartbeat of the first attempt recorded", failed.beat(1, first.Add(time.Hour), ""), false)
 }
 
 func handoverKept(f *kit.Fixture) {

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Retries tests that the store has one current attempt per activity, and only the holder of the head advances it
-// (R14).
+// Retries tests that the store has one current attempt per activity, and that only a caller with the current head
+// advances it (R14).
 func Retries() kit.Group {
 	return kit.Group{Name: "retries", Cases: []kit.Case{
 		{Name: "AFailureLeadsToTheNextAttempt", Run: nextAttempt},
@@ -37,7 +37,7 @@ func Retries() kit.Group {
 	}}
 }
 
-// attempted returns a failure of an attempt that is retried after the given time, or not retried if it is 0.
+// attempted returns a failure of an attempt that is retried after the given time. 0 means no retry.
 func attempted(e *kit.Execution, id int64, attempt int, run string, after time.Duration) provider.ActivityOutcome {
 	o := provider.ActivityOutcome{
 		ActivityID: id, Attempt: attempt, Run: run, Segment: 1,
@@ -50,7 +50,7 @@ func attempted(e *kit.Execution, id int64, attempt int, run string, after time.D
 	return o
 }
 
-// retry handles failures with the execution's head.
+// retry calls RetryActivities with failures and the execution's head.
 func retry(e *kit.Execution, failed ...provider.ActivityOutcome) provider.RetryResult {
 	e.F.T.Helper()
 	done, err := e.F.Provider.RetryActivities(e.F.Ctx(), &provider.RetryRequest{
@@ -65,7 +65,7 @@ func wantVerdicts(e *kit.Execution, done provider.RetryResult, want ...provider.
 	e.F.WantEqual("verdicts", done.Failed, want)
 }
 
-// wantAttempts fails unless a queue has these attempts, written as activity.attempt.
+// wantAttempts fails if the queue does not have exactly these attempts, written as activity.attempt.
 func wantAttempts(f *kit.Fixture, want ...string) {
 	f.T.Helper()
 	got := []string{}
@@ -75,7 +75,7 @@ func wantAttempts(f *kit.Fixture, want ...string) {
 	f.WantEqual("attempts", got, append([]string{}, want...))
 }
 
-// trying returns an execution that has scheduled n activities with a retry policy, from #3 on.
+// trying returns an execution that has scheduled n activities with a retry policy, starting with #3.
 func trying(f *kit.Fixture, id string, n int) *kit.Execution {
 	f.T.Helper()
 	e := f.StartWithoutWake(id)
@@ -143,7 +143,7 @@ func failureReportedAgain(f *kit.Fixture) {
 	again, err := f.Provider.ReadRetry(f.Ctx(), e.Instance.ExecutionID, 3)
 	f.Must(err)
 	f.WantEqual("sent again", again, first)
-	for _, w := range f.Work(kit.Queue) { // the second one may be known to have arrived
+	for _, w := range f.Work(kit.Queue) { // the dispatch may omit items that have arrived
 		if w.Attempt != 2 || !w.NotBefore.Equal(first.At) {
 			f.T.Errorf("sent: %s", kit.Text(w))
 		}
@@ -260,7 +260,7 @@ func manyRetries(f *kit.Fixture) {
 	if stale != 7 || slices.Contains(done.Failed[8:], provider.RetryStale) {
 		f.T.Errorf("verdicts %v", done.Failed)
 	}
-	if items := f.Work(kit.Queue); len(items) < n-2 || len(items) > n-1 { // one of the two may be known to have arrived
+	if items := f.Work(kit.Queue); len(items) < n-2 || len(items) > n-1 { // the dispatch may omit one of the two
 		f.T.Errorf("%d work items sent", len(items))
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Waits tests that the end of a cancelled activity that is awaited is reported when none of its code runs any more
-// (R23).
+// Waits tests that the end of a cancelled activity with WaitForCancellation is reported when its code does not run
+// anymore (R23).
 func Waits() kit.Group {
 	return kit.Group{Name: "waits", Cases: []kit.Case{
 		{Name: "OneDeliveryAtATimeHasTheRun", Run: oneRun},
@@ -44,7 +44,7 @@ func run(e *kit.Execution, token string, attempt int, lasts time.Duration) provi
 	}
 }
 
-// wantClaim fails unless the run is taken, or not, and the previous holder is before; empty means none.
+// wantClaim claims a run and fails if Held or the previous holder differs. An empty before means no previous holder.
 func wantClaim(e *kit.Execution, r provider.Run, held bool, before string) provider.RunClaim {
 	e.F.T.Helper()
 	taken, err := e.F.Provider.ClaimRun(e.F.Ctx(), r)
@@ -109,7 +109,7 @@ func runAbandoned(f *kit.Fixture) {
 	first := wantClaim(e, two, true, "one")
 	over = two
 	over.Until = f.StoredNow()
-	f.Must(f.Provider.ReleaseRun(f.Ctx(), two, &over)) // its run has expired
+	f.Must(f.Provider.ReleaseRun(f.Ctx(), two, &over)) // the run of two has expired
 	second := wantClaim(e, run(e, "three", 1, time.Hour), true, "two")
 	next := wantClaim(e, run(e, "next", 2, time.Hour), true, "three")
 	if !first.PreviousRun.Abandoned || !second.PreviousRun.Abandoned || !next.PreviousRun.Abandoned {
@@ -164,10 +164,10 @@ func runOfDeleted(f *kit.Fixture) {
 	if taken := wantClaim(e, run(e, "one", 1, time.Hour), true, ""); !taken.Cancel.Deleted {
 		f.T.Errorf("%s", kit.Text(taken))
 	}
-	wantClaim(e, run(e, "two", 1, time.Hour), true, "") // it has no open work
+	wantClaim(e, run(e, "two", 1, time.Hour), true, "") // the execution has no open work
 }
 
-// abandon commits a turn that cancels the activity, or sends its outputs again.
+// abandon commits a turn that cancels the activity, or sends the outputs of that turn again.
 func abandon(e *kit.Execution, waiting history.OpenItem) {
 	e.F.T.Helper()
 	e.Before().AddOpen(waiting)
@@ -227,8 +227,9 @@ func cancelLeavesUnsettled(f *kit.Fixture) {
 	}
 }
 
-// refusedAfterRuns: an activity that is rejected when it is first sent has not started. If it may have been sent
-// before, that is unknown. A rejected later attempt follows an attempt that ran.
+// refusedAfterRuns checks the reported outcome of rejected activities. An activity that is rejected when it is first
+// sent has not started. If it may have been sent before, the outcome is unknown. A rejected later attempt follows an
+// attempt that ran.
 func refusedAfterRuns(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	a := kit.Activity("nowhere")
@@ -245,7 +246,7 @@ func refusedAfterRuns(f *kit.Fixture) {
 	wantRefusedAs(f, retry(e, given).RejectedOutputs, history.OutcomeAbandoned) // reported again
 }
 
-// wantRefusedAs fails unless the output of event 3 is rejected with this Ended.
+// wantRefusedAs fails if the output of event 3 is not rejected with this Ended.
 func wantRefusedAs(f *kit.Fixture, refused []provider.OutputFailure, ended string) {
 	f.T.Helper()
 	wantRefused(f, refused)

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// WorkItems tests that work items reach their queue, and their outcomes reach the inbox before the records are
-// deleted (R9, R14).
+// WorkItems tests that work items arrive in their queue, and that their outcomes arrive in the inbox before the records
+// are deleted (R9, R14).
 func WorkItems() kit.Group {
 	return kit.Group{Name: "workitems", Cases: []kit.Case{
 		{Name: "AnActivityGoesToItsQueue", Run: routed},
@@ -70,7 +70,7 @@ func workItemFields(f *kit.Fixture) {
 	})
 }
 
-// unsigned returns a work item without its token, which it verifies.
+// unsigned verifies the token of a work item and returns the work item without it.
 func unsigned(f *kit.Fixture, w provider.WorkItem) provider.WorkItem {
 	f.T.Helper()
 	opened, err := f.Provider.VerifyWorkItemToken(f.Ctx(), w.Token)
@@ -84,7 +84,8 @@ func unsigned(f *kit.Fixture, w provider.WorkItem) provider.WorkItem {
 	return w
 }
 
-// tokensOfWorkItems: a work item has a valid token however it is sent, and whatever token it had before.
+// tokensOfWorkItems checks that every way of sending a work item signs it with a valid token, and replaces an existing
+// token.
 func tokensOfWorkItems(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.OtherQueue), kit.Activity(kit.Queue))
@@ -132,8 +133,8 @@ func noTokens(f *kit.Fixture) {
 	f.Must(err)
 }
 
-// limitedActivity has a schedule-to-close timeout. A timer ends it a second after the timeout if it has not ended by
-// then.
+// limitedActivity schedules an activity with a schedule-to-close timeout. A timer ends the activity a second after the
+// timeout.
 func limitedActivity(f *kit.Fixture) {
 	e := f.Start("a")
 	scheduled := kit.Activity(kit.Queue)
@@ -162,7 +163,7 @@ func limitedActivity(f *kit.Fixture) {
 	})
 }
 
-// wantRefused fails unless exactly the output of event 3 is rejected permanently.
+// wantRefused fails if the permanently rejected outputs are not exactly the output of event 3.
 func wantRefused(f *kit.Fixture, refused []provider.OutputFailure) {
 	f.T.Helper()
 	if len(refused) != 1 || refused[0].EventID != 3 || !refused[0].Failure.NonRetryable ||
@@ -230,7 +231,7 @@ func bundled(f *kit.Fixture) {
 	}
 }
 
-// left: all outcomes are sent, and all records are deleted except the one with KeepRecord.
+// left checks that all outcomes are sent, and that all records are deleted except the record with KeepRecord.
 func left(f *kit.Fixture) {
 	f.StartWithoutWake("a").Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue))
 	all := kit.Done(f.Locked(kit.Queue), kit.SmallResult)
@@ -312,7 +313,7 @@ func undeletedRecords(f *kit.Fixture) {
 	f.StartWithoutWake("a").Commit(kit.Activity(kit.Queue))
 	all := kit.Done(f.Locked(kit.Queue), kit.SmallResult)
 	f.Fail(kit.Fault{Operation: kit.Delete, Failure: kit.Rejected, Times: 1})
-	f.Acknowledge(kit.Queue, all) // the outcome is in the inbox, and another delivery of the record sends the same
+	f.Acknowledge(kit.Queue, all) // the outcome is in the inbox, and a redelivery of the record sends the same outcome
 	if ms := f.Messages(); len(ms) != 1 {
 		f.T.Errorf("inbox messages: %s", kit.Text(ms))
 	}

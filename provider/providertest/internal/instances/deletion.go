@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Deletion tests that a deletion ends an instance permanently: for its callers, for its workers, and for a process
-// that still holds a turn of it (R17).
+// Deletion tests that a deletion ends an instance permanently for callers, workers and a process with a turn in
+// progress (R17).
 func Deletion() kit.Group {
 	faults, corrupt := []kit.Capability{kit.Faults}, []kit.Capability{kit.Corruption}
 	return kit.Group{Name: "deletion", Cases: []kit.Case{
@@ -126,7 +126,7 @@ func deleteMissingInstance(f *kit.Fixture) {
 	f.WantErrorIs(err, provider.ErrNotFound)
 }
 
-// lateAck: turns that were run before the deletion, on the head and on an older one, are conflicts and send nothing.
+// lateAck checks that turns from before the deletion, on the head and on an older head, are conflicts and send nothing.
 func lateAck(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	first := e.Turn(kit.TurnStarted(), kit.Activity(kit.OtherQueue))
@@ -160,8 +160,7 @@ func lateAckAcross(f *kit.Fixture) {
 	f.WantNothingSent()
 }
 
-// lateEnd: the turn that ended the instance is committed, and writes its status while the instance is being deleted or
-// after the deletion.
+// lateEnd checks a committed final turn that writes its status during or after the deletion.
 func lateEnd(f *kit.Fixture) {
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
@@ -201,7 +200,8 @@ func deletedParent(f *kit.Fixture) {
 	})
 }
 
-// wantParentNotified fails unless the parent of the start receives exactly this outcome, possibly more than once.
+// wantParentNotified fails if the parent of the start does not receive this outcome, or receives another one. The
+// outcome can arrive more than once.
 func wantParentNotified(f *kit.Fixture, start *provider.InboxMessage, result string, failure *history.Failure) {
 	f.T.Helper()
 	told := 0
@@ -218,7 +218,7 @@ func wantParentNotified(f *kit.Fixture, start *provider.InboxMessage, result str
 		if result != "" {
 			want.Result = history.Payload(result)
 		}
-		f.WantEqual("told", m.Message, want)
+		f.WantEqual("message to the parent", m.Message, want)
 	}
 	if told == 0 {
 		f.T.Errorf("no message to the parent of %q", start.InstanceID)
@@ -236,22 +236,21 @@ func deletedChild(f *kit.Fixture) {
 	wantParentNotified(f, kit.StartMessageOf("c", "s1"), "", wasDeleted())
 }
 
-// answerLost: the process that committed the end died before it sent the outcome to the parent. The deletion sends the
-// child's real outcome.
+// answerLost checks a process that died after it committed the end and before it sent the outcome to the parent. The
+// deletion sends the child's real outcome.
 func answerLost(f *kit.Fixture) {
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Turn(kit.TurnStarted(), kit.Ended(`"paid"`))); err == nil {
 		f.T.Error("no error although the message to the parent was not sent")
 	}
-	f.WantErrorIs(f.Provider.DeleteInstance(f.Ctx(), "c", false), provider.ErrNotEnded) // its end has not been sent
+	f.WantErrorIs(f.Provider.DeleteInstance(f.Ctx(), "c", false), provider.ErrNotEnded) // the outcome has not been sent
 	f.DeleteInstance("c")
 	wantParentNotified(f, kit.StartMessageOf("c", "s1"), `"paid"`, nil)
 	wantGone(f, "c", e.Instance.ExecutionID)
 }
 
-// outlivesDeletion: the process that committed the previous turn died before it sent the outputs that outlive the
-// instance.
+// outlivesDeletion checks a process that died after a commit and before it sent the outputs that outlive the instance.
 func outlivesDeletion(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
@@ -278,7 +277,8 @@ func outlivesAcross(f *kit.Fixture) {
 	}
 }
 
-// longAgo: the started instance may have been purged, and its tombstone deleted. It must not be started again.
+// longAgo checks that an old start is not made again, because the started instance and its tombstone may have been
+// deleted.
 func longAgo(f *kit.Fixture) {
 	const aLongTime = 90 * 24 * time.Hour
 	e := f.Create(kit.StartMessageOf("c", "s1"))

@@ -15,7 +15,7 @@ func damagedDeleted(f *kit.Fixture) {
 				continue
 			}
 			m := kit.StartMessageOf(fmt.Sprintf("%s %d", d, segment), "s1")
-			m.Parent.ExecutionID = "parent of " + m.InstanceID // so that a queue does not take one response for another
+			m.Parent.ExecutionID = "parent of " + m.InstanceID // so that no response is dropped
 			e := f.Create(m)
 			e.Commit(kit.Activity(kit.Queue))
 			e.Commit(kit.Bulky(900 << 10))
@@ -27,7 +27,7 @@ func damagedDeleted(f *kit.Fixture) {
 			wantParentNotified(f, m, "", wasDeleted())
 			wantGone(f, id, e.Instance.ExecutionID)
 			e.WantReasons("instance_deleted")
-			for head := range int64(3) { // the gap has no free segment for a turn either
+			for head := range int64(3) { // a turn cannot commit in the gap
 				late.Head.Segment = head
 				_, err := f.Provider.AckOrchestrationItem(f.Ctx(), late)
 				f.WantErrorIs(err, provider.ErrConflict)
@@ -39,8 +39,8 @@ func damagedDeleted(f *kit.Fixture) {
 	}
 }
 
-// damagedEnded: the end can be read and the events before it cannot, and the status shows that the outcome was not sent
-// to the parent. The parent receives the child's outcome.
+// damagedEnded deletes an instance whose terminal event can be read, but not the events before it. The status shows
+// that the outcome was not sent to the parent. The parent receives the child's outcome.
 func damagedEnded(f *kit.Fixture) {
 	for id, told := range map[string]bool{"told": true, "not told": false} {
 		m := kit.StartMessageOf(id, "s1")
@@ -61,14 +61,14 @@ func damagedEnded(f *kit.Fixture) {
 	}
 }
 
-// damagedEndDeleted: the end cannot be read. The status shows that the instance has ended, so the outcome was sent to
-// the parent before.
+// damagedEndDeleted deletes an instance whose terminal event cannot be read. The status shows that the instance has
+// ended, so the outcome was already sent to the parent.
 func damagedEndDeleted(f *kit.Fixture) {
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	e.Commit(kit.TurnStarted(), kit.Ended(`"paid"`))
 	f.Messages()
 	f.Damage(e.Instance.ExecutionID, 1, kit.Undecodable)
-	f.Advance(6 * time.Minute) // otherwise a queue takes another response for a repetition
+	f.Advance(6 * time.Minute) // otherwise a queue drops the next response as a duplicate
 	f.DeleteInstance("c")
 	if ms := f.Messages(); len(ms) > 0 {
 		f.T.Errorf("messages to the parent: %s", kit.Text(ms))
@@ -76,7 +76,7 @@ func damagedEndDeleted(f *kit.Fixture) {
 	wantGone(f, "c", e.Instance.ExecutionID)
 }
 
-// damagedWatermark: no segment of the history is left.
+// damagedWatermark deletes an instance whose history has no segment left.
 func damagedWatermark(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	e.Commit(kit.TurnStarted(), kit.Ended(`1`))

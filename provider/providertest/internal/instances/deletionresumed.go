@@ -27,7 +27,7 @@ func stopDeletion(f *kit.Fixture, id string, fault kit.Fault) {
 func family(f *kit.Fixture, id string) {
 	f.T.Helper()
 	m := kit.StartMessageOf(id, "start of "+id)
-	m.Parent.ExecutionID = "parent of " + id // so that a queue does not take one response for another
+	m.Parent.ExecutionID = "parent of " + id // so that no response is dropped
 	e := f.Create(m)
 	t := e.Continuing("next of "+id, kit.TurnStarted(), kit.Bulky(400<<10))
 	t.Next.Start.Parent = m.Parent
@@ -42,7 +42,7 @@ func family(f *kit.Fixture, id string) {
 	f.Work(kit.Queue)
 }
 
-// wantFamilyDeleted fails unless the deletion of a family is complete.
+// wantFamilyDeleted fails if the deletion of a family is not complete.
 func wantFamilyDeleted(f *kit.Fixture, id string) {
 	f.T.Helper()
 	var sent []string
@@ -64,7 +64,7 @@ func wantFamilyDeleted(f *kit.Fixture, id string) {
 	}
 }
 
-// resumesDeletion: whichever call fails, a repeated deletion continues there.
+// resumesDeletion checks that a repeated deletion continues after the failure of any call.
 func resumesDeletion(f *kit.Fixture) {
 	const mostCalls = 60
 	for _, on := range []kit.Operation{kit.Read, kit.Write, kit.Update, kit.Send} {
@@ -109,7 +109,7 @@ func lostDeletion(f *kit.Fixture) {
 	}
 }
 
-// deletingInstance: a deletion that has started and is not complete.
+// deletingInstance checks an instance whose deletion has started and is not complete.
 func deletingInstance(f *kit.Fixture) {
 	for name, fault := range map[string]kit.Fault{
 		"before its end is sent":      {Operation: kit.Send, Failure: kit.Rejected, Times: 1},
@@ -136,13 +136,13 @@ func deletingInstance(f *kit.Fixture) {
 			_, err = f.Provider.CreateOrchestration(f.Ctx(), kit.StartMessageOf(name, startID))
 			f.WantErrorIs(err, provider.ErrAlreadyExists)
 		}
-		f.Must(f.Provider.DeleteInstance(f.Ctx(), name, false)) // it has ended, so the deletion continues without force
+		f.Must(f.Provider.DeleteInstance(f.Ctx(), name, false)) // the deletion continues without force
 		wantFamilyDeleted(f, name)
 	}
 }
 
-// ownStartMeanwhile: the message that started the instance is redelivered during the deletion. It must not be rejected
-// with "the ID is in use". Another start must be.
+// ownStartMeanwhile redelivers the message that started the instance during the deletion. This start must not be
+// rejected because the ID is in use. Another start must be rejected.
 func ownStartMeanwhile(f *kit.Fixture) {
 	f.Create(kit.StartMessageOf("c", "s1"))
 	stopDeletion(f, "c", kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
@@ -164,7 +164,7 @@ func ownStartMeanwhile(f *kit.Fixture) {
 	}
 }
 
-// cancelMeanwhile: a parent cancels a child while an instance with its ID is being deleted.
+// cancelMeanwhile cancels a child from its parent while an instance with the child's ID is being deleted.
 func cancelMeanwhile(f *kit.Fixture) {
 	f.StartWithoutWake("c")
 	stopDeletion(f, "c", kit.Fault{Operation: kit.Update, Failure: kit.Rejected, Times: 1})
@@ -223,7 +223,7 @@ func idIsFree(f *kit.Fixture) {
 	old.Commit(kit.TurnStarted(), kit.Ended(`1`))
 	f.DeleteInstance("a")
 	_, err := f.Provider.StartOrchestration(f.Ctx(), kit.StartOf("a"))
-	f.WantErrorIs(err, provider.ErrPurged) // its own start
+	f.WantErrorIs(err, provider.ErrPurged) // the start that created the instance
 	f.WantErrorIs(err, provider.ErrAlreadyExists)
 	s := kit.StartOf("a")
 	s.StartID = "the next"
@@ -240,7 +240,7 @@ func idIsFree(f *kit.Fixture) {
 		f.WantErrorIs(err, provider.ErrNotFound)
 	}
 	_, err = f.Provider.StartOrchestration(f.Ctx(), kit.StartOf("a"))
-	f.WantErrorIs(err, provider.ErrPurged) // whichever incarnation has the ID now
+	f.WantErrorIs(err, provider.ErrPurged) // regardless of the current incarnation
 	s.StartID = "another"
 	if _, err = f.Provider.StartOrchestration(f.Ctx(), s); !errors.Is(err, provider.ErrAlreadyExists) ||
 		errors.Is(err, provider.ErrPurged) {
@@ -268,8 +268,8 @@ func refusedStaysRefused(f *kit.Fixture) {
 	}
 }
 
-// lastIncarnation: messages up to the watermark of the last incarnation are not for the next one, whichever start
-// creates it (R3).
+// lastIncarnation checks that messages up to the watermark of the last incarnation are not for the next incarnation,
+// regardless of its start (R3).
 func lastIncarnation(f *kit.Fixture) {
 	const consumed = 1000 // more digits than in the start message, because positions are numbers and not texts
 	for id, end := range map[string][]history.Event{
@@ -295,7 +295,7 @@ func lastIncarnation(f *kit.Fixture) {
 			wantConsumed(f, id, o.Head.ExecutionID, max(number, consumed))
 			f.DeleteInstance(id)
 		}
-		m := kit.StartMessageOf(id, "from another inbox") // its positions cannot be compared
+		m := kit.StartMessageOf(id, "from another inbox") // positions of different inboxes cannot be compared
 		m.Position = provider.Position{Inbox: "another", Sequence: "1"}
 		o, err := f.Provider.CreateOrchestration(f.Ctx(), m)
 		f.Must(err)
@@ -303,7 +303,7 @@ func lastIncarnation(f *kit.Fixture) {
 	}
 }
 
-// wantConsumed fails unless a new execution starts behind the message at number.
+// wantConsumed fails if a new execution does not start after the message at number.
 func wantConsumed(f *kit.Fixture, id, executionID string, number int) {
 	f.T.Helper()
 	o, err := f.Provider.ReadOrchestration(f.Ctx(), &provider.OrchestrationItem{InstanceID: id}, provider.Strong)
@@ -313,7 +313,8 @@ func wantConsumed(f *kit.Fixture, id, executionID string, number int) {
 	}
 }
 
-// deletedByMany: all callers find the instance deleted, and none deletes the next incarnation.
+// deletedByMany checks concurrent deletions. All callers find the instance deleted, and no caller deletes the next
+// incarnation.
 func deletedByMany(f *kit.Fixture) {
 	family(f, "a")
 	const many = 8

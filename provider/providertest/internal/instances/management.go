@@ -76,7 +76,7 @@ func newestFirst(f *kit.Fixture) {
 	f.WantEqual("the newest", listed(page.Instances[0]), listed(f.Instance("i7")))
 }
 
-// listed returns the part of an instance that a list must contain. An index need not contain the StartID.
+// listed returns the part of an instance that a list must contain. An index does not have to contain the StartID.
 func listed(in provider.Instance) provider.Instance {
 	in.StartID = ""
 	return in
@@ -137,13 +137,13 @@ func filterByTime(f *kit.Fixture) {
 	between := f.Now()
 	f.Advance(50 * time.Millisecond)
 	f.Start(young)
-	f.WantEqual("after", f.List(provider.ListQuery{StartedAfter: between}), []string{young})
-	f.WantEqual("after, in another zone", f.List(provider.ListQuery{
+	f.WantEqual("started after a time", f.List(provider.ListQuery{StartedAfter: between}), []string{young})
+	f.WantEqual("started after a time in another zone", f.List(provider.ListQuery{
 		StartedAfter: between.In(time.FixedZone("", 5*3600)),
 	}), []string{young})
-	f.WantEqual("from an earlier time", f.List(provider.ListQuery{StartedAfter: between.Add(-time.Hour)}),
+	f.WantEqual("started after an earlier time", f.List(provider.ListQuery{StartedAfter: between.Add(-time.Hour)}),
 		[]string{young, "old"})
-	f.WantEqual("in the future", f.List(provider.ListQuery{StartedAfter: between.Add(time.Hour)}), []string(nil))
+	f.WantEqual("future start time", f.List(provider.ListQuery{StartedAfter: between.Add(time.Hour)}), []string(nil))
 }
 
 func filtersAndPaging(f *kit.Fixture) {
@@ -194,7 +194,7 @@ func foreignCursor(f *kit.Fixture) {
 		_, err := f.Provider.ListInstances(f.Ctx(), other)
 		wantFieldError(f, name, "cursor", err)
 	}
-	q.Cursor, q.Limit = page.NextCursor, 2 // another size is the same list
+	q.Cursor, q.Limit = page.NextCursor, 2 // the page size can change within a list
 	rest, err := f.Provider.ListInstances(f.Ctx(), q)
 	f.Must(err)
 	if len(rest.Instances) != 2 {
@@ -281,7 +281,7 @@ func attentionCounted(f *kit.Fixture) {
 		return a
 	}
 	f.Start("well").Commit(kit.TurnStarted())
-	f.WantEqual("of a healthy hub", attention(), provider.AttentionCounts{})
+	f.WantEqual("counts of a healthy hub", attention(), provider.AttentionCounts{})
 
 	f.ReportBuilds("b1")
 	for _, id := range []string{"blocked-1", "blocked-2"} {
@@ -290,14 +290,14 @@ func attentionCounted(f *kit.Fixture) {
 	f.StartWithoutWake("deleting")
 	stopDeletion(f, "deleting", kit.Fault{Operation: kit.Update, Failure: kit.Rejected, Times: 1})
 	stuck := f.Start("stuck")
-	f.WantEqual("at once", attention(), provider.AttentionCounts{Blocked: 2})
+	f.WantEqual("counts immediately", attention(), provider.AttentionCounts{Blocked: 2})
 
 	f.Advance(3 * time.Minute)
 	f.Start("new")
 	for _, err := range f.Provider.PendingInstances(f.Ctx(), f.Now().Add(-2*time.Minute)) {
 		f.Must(err)
 	}
-	f.WantEqual("after three minutes", attention(), provider.AttentionCounts{
+	f.WantEqual("counts after three minutes", attention(), provider.AttentionCounts{
 		Blocked: 2, Deleting: 1, OldestPending: f.Instance("stuck").CreatedAt,
 	})
 
@@ -306,7 +306,8 @@ func attentionCounted(f *kit.Fixture) {
 	f.WantEqual("later", attention(), provider.AttentionCounts{Blocked: 2})
 }
 
-// interruptionsNoted: external requests to end or pause an instance are recorded for the holder of its messages (R20).
+// interruptionsNoted checks that external requests to end or pause an instance are recorded for the holder of its
+// messages (R20).
 func interruptionsNoted(f *kit.Fixture) {
 	none := []provider.Message{
 		{Kind: provider.MessageWake},

@@ -21,7 +21,7 @@ func (f *Fixture) Count(op Operation) Counted {
 	return Counted{f, f.Fail(Fault{Operation: op, Failure: CountOnly})}
 }
 
-// WantPermanent fails unless err is an *Error with an operation and is not retryable.
+// WantPermanent fails if err is not an *Error with an operation, or is retryable.
 func (f *Fixture) WantPermanent(err error) {
 	f.T.Helper()
 	if e, ok := errors.AsType[*provider.Error](err); !ok || e.Retryable || e.Op == "" {
@@ -41,7 +41,7 @@ func LastErr[T any](seq func(yield func(T, error) bool)) (last error) {
 	return last
 }
 
-// Want fails unless n calls were counted.
+// Want fails if the number of counted calls is not n.
 func (c Counted) Want(n int, what string) {
 	c.F.T.Helper()
 	if got := c.Hits(); got != n && c.F.Can(Faults) {

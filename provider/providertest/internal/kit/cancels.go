@@ -20,7 +20,7 @@ func (f *Fixture) Cancels(executionID string) provider.Cancels {
 	return c
 }
 
-// CancelsFrom returns the part of the cancel record from a segment on.
+// CancelsFrom returns the part of the cancel record that starts at a segment.
 func (f *Fixture) CancelsFrom(executionID string, from int64) (c provider.Cancels, next int64) {
 	f.T.Helper()
 	c, next, err := f.Provider.ReadCancels(f.Ctx(), executionID, from)
@@ -28,7 +28,7 @@ func (f *Fixture) CancelsFrom(executionID string, from int64) (c provider.Cancel
 	return c, next
 }
 
-// WantReasons fails unless activities 1 to len(want) are cancelled for these reasons. An empty reason means not
+// WantReasons fails if activities 1 to len(want) are not cancelled for these reasons. An empty reason means not
 // cancelled.
 func (e *Execution) WantReasons(want ...string) {
 	e.F.T.Helper()

@@ -1,5 +1,5 @@
-// Package kit holds the common parts of the conformance suite: the hub that a harness creates, executions
-// that commit turns, and events and messages.
+// Package kit contains the common parts of the conformance suite. These are the hub that a harness creates, executions
+// that commit turns, events and messages.
 package kit
 
 import (
@@ -27,5 +27,5 @@ type Case struct {
 	Optional provider.Capability
 	// Visibility is the visibility timeout of the queues. 0 selects a time that does not expire during the test.
 	Visibility time.Duration
-	Long       bool // a short run skips it
+	Long       bool // skipped in a short run
 }

@@ -62,7 +62,7 @@ func Ended(output string) history.Event {
 	return history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload(output)}
 }
 
-// Bulky returns an event of this size, which compression does not reduce.
+// Bulky returns an event of this size that does not compress.
 func Bulky(bytes int) history.Event {
 	return history.Event{Kind: history.SideEffectRecorded, Value: Noise(bytes)}
 }
@@ -76,7 +76,7 @@ func Repeat(n int, e history.Event) []history.Event {
 	return events
 }
 
-// Noise returns a JSON string of this size that no compression reduces below about three quarters.
+// Noise returns a JSON string of this size. Compression reduces it to at least three quarters.
 func Noise(bytes int) history.Payload {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	doc := make([]byte, bytes)
@@ -96,14 +96,14 @@ func Beat(id int64, at time.Time, details string) provider.ActivityRecord {
 	return provider.ActivityRecord{ActivityID: id, LastHeartbeatAt: at, Details: json.RawMessage(details)}
 }
 
-// Parked is the event that blocks an instance in a build.
+// Parked returns the event of a build that blocks an instance.
 func Parked(build string, inputs ...history.Event) history.Event {
 	return history.Event{Kind: history.InputsParked, BuildID: build, Inputs: inputs, Error: &history.Failure{
 		Type: history.TypeNondeterminism, Message: "m", Expected: "a", Got: "b", EventID: 3,
 	}}
 }
 
-// StartMessageOf returns a start as a parent sends it.
+// StartMessageOf returns the message of a start from a parent.
 func StartMessageOf(id, startID string) *provider.InboxMessage {
 	return &provider.InboxMessage{
 		Message: provider.Message{
@@ -115,14 +115,14 @@ func StartMessageOf(id, startID string) *provider.InboxMessage {
 	}
 }
 
-// Exclusively returns an activity with an exclusive key (R29).
+// Exclusively returns the event that schedules an activity with an exclusive key (R29).
 func Exclusively(queue, key string) history.Event {
 	e := Activity(history.ExclusiveQueue(queue))
 	e.ExclusiveKey = key
 	return e
 }
 
-// FailedEnd returns an end with a failure and its cause.
+// FailedEnd returns a terminal event with a failure and its cause.
 func FailedEnd() history.Event {
 	return history.Event{
 		Kind:  history.OrchestrationFailed,
@@ -148,7 +148,7 @@ func Raised(id string, data history.Payload) history.Event {
 	return history.Event{Kind: history.ExternalEventRaised, Name: "n", EventID: id, Data: data}
 }
 
-// EventMessage returns an event of the sender p.
+// EventMessage returns the message of an event from the sender p.
 func EventMessage(to, executionID string, eventID int64) *provider.InboxMessage {
 	return &provider.InboxMessage{Message: provider.Message{
 		V: provider.WireVersion, Kind: provider.MessageEventSent, InstanceID: to, Name: "n",

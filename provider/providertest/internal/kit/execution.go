@@ -8,15 +8,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Execution is an execution as its orchestrator knows it.
+// Execution is an execution with the state that its orchestrator has.
 type Execution struct {
 	F        *Fixture
 	Instance provider.Instance
 	Head     provider.Head
 	Next     int64 // id of the next event
-	base     int   // the message that its first segment consumed
+	base     int   // number of the message that the first segment consumed
 	Block    provider.CancelBlock
-	state    *history.State // nil until it is asked for
+	state    *history.State // nil until Before is called
 }
 
 // At returns the position of a message in an inbox of the test.
@@ -24,13 +24,13 @@ func At(sequence int) provider.Position {
 	return provider.Position{Inbox: "test", Sequence: strconv.Itoa(sequence)}
 }
 
-// number is the inverse of at.
+// number is the inverse of At.
 func number(p provider.Position) int {
 	n, _ := strconv.Atoi(p.Sequence)
 	return n
 }
 
-// Turn returns the next turn with these events, with IDs and times. It consumed the message at the turn's own number.
+// Turn returns the next turn with these events, with IDs and times. The n-th turn consumes the message at position n.
 func (e *Execution) Turn(events ...history.Event) *provider.Turn {
 	t := &provider.Turn{
 		InstanceID: e.Instance.InstanceID, Head: e.Head, Watermark: At(e.base + int(e.Head.Segment) + 1),
@@ -65,7 +65,7 @@ func (e *Execution) Commit(events ...history.Event) *provider.Turn {
 	return t
 }
 
-// CommitTurn is like commit for an existing turn.
+// CommitTurn is like Commit for an existing turn.
 func CommitTurn(e *Execution, t *provider.Turn) {
 	e.F.T.Helper()
 	lent := *t
@@ -80,7 +80,7 @@ func CommitTurn(e *Execution, t *provider.Turn) {
 	e.Follow(t)
 }
 
-// Follow advances the head to the one after t.
+// Follow advances the head to the head after t.
 func (e *Execution) Follow(t *provider.Turn) {
 	e.Head, e.Next = t.After(), e.Next+int64(len(t.Events))
 	e.Before().Apply(t.Events...)
@@ -117,7 +117,7 @@ func (e *Execution) History() []history.Event {
 	return events
 }
 
-// WantSegments fails unless the history has exactly these turns after the start.
+// WantSegments fails if the history does not have exactly these turns after the start.
 func (e *Execution) WantSegments(turns ...*provider.Turn) {
 	e.F.T.Helper()
 	o := e.Read()
@@ -153,7 +153,7 @@ func (e *Execution) Continuing(next string, events ...history.Event) *provider.T
 	return t
 }
 
-// ContinueAs commits such a turn and returns the next execution.
+// ContinueAs commits the turn of Continuing and returns the next execution.
 func (e *Execution) ContinueAs(next string, events ...history.Event) *Execution {
 	e.F.T.Helper()
 	t := e.Continuing(next, events...)
@@ -171,12 +171,12 @@ func (f *Fixture) ExecutionAfter(t *provider.Turn) *Execution {
 	return &Execution{F: f, Instance: f.Instance(t.InstanceID), Head: t.After(), Next: 2, base: number(t.Watermark)}
 }
 
-// Since selects the turns from the one that consumed the message at a position.
+// Since selects the turn that consumed the message at a position, and later turns.
 func Since(at provider.Position) provider.RedispatchFrom {
 	return provider.RedispatchFrom{Position: at}
 }
 
-// Redispatch sends the outputs of an execution again, from the turn that consumed the message at a position.
+// Redispatch sends the outputs of an execution again, starting with the turn that consumed the message at a position.
 func (f *Fixture) Redispatch(e *Execution, from provider.Position) []provider.OutputFailure {
 	f.T.Helper()
 	refused, err := f.Provider.RedispatchOrchestration(f.Ctx(), e.Read(), Since(from))

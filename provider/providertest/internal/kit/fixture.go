@@ -13,14 +13,14 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Fixture is a hub and the test that uses it. Its methods serve tests of several subjects.
+// Fixture is a hub and the test that uses it, with methods for all tests.
 type Fixture struct {
 	Hub
 
 	T *testing.T
-	// Capabilities are those of the harness.
+	// Capabilities are the capabilities of the harness.
 	Capabilities []Capability
-	// Lacks are the optional interfaces that the provider declines.
+	// Lacks are the optional interfaces that the provider does not support.
 	Lacks []provider.Capability
 }
 
@@ -41,7 +41,7 @@ func (f *Fixture) Must(err error) {
 	}
 }
 
-// WantErrorIs fails unless err is target.
+// WantErrorIs fails if errors.Is does not find target in err.
 func (f *Fixture) WantErrorIs(err, target error) {
 	f.T.Helper()
 	if !errors.Is(err, target) {
@@ -49,12 +49,12 @@ func (f *Fixture) WantErrorIs(err, target error) {
 	}
 }
 
-// StartOf returns the start of an instance ID that tests use.
+// StartOf returns a start with the given instance ID.
 func StartOf(id string) provider.Start {
 	return provider.Start{InstanceID: id, Name: Order, Input: history.Payload(`{"n":1}`), StartID: "start of " + id}
 }
 
-// Start starts an instance and leaves its wake in the inbox.
+// Start starts an instance and does not receive its wake.
 func (f *Fixture) Start(id string) *Execution {
 	f.T.Helper()
 	in, err := f.Provider.StartOrchestration(f.Ctx(), StartOf(id))
@@ -78,7 +78,7 @@ func (f *Fixture) Instance(id string) provider.Instance {
 	return in
 }
 
-// WantStatus fails unless the instance has that status.
+// WantStatus fails if the instance does not have this status.
 func (f *Fixture) WantStatus(id string, want provider.RuntimeStatus) {
 	f.T.Helper()
 	if got := f.Instance(id).Status; got != want {
@@ -137,7 +137,7 @@ func (f *Fixture) Work(queue string) []provider.LockedWorkItem {
 	return items
 }
 
-// Locked receives the visible work items and leaves them in their queue.
+// Locked receives the visible work items and does not delete them.
 func (f *Fixture) Locked(queue string) []provider.LockedWorkItem {
 	f.T.Helper()
 	items, bad := f.Provider.DecodeWorkItems(f.Ctx(), f.Receive(queue))
@@ -193,7 +193,7 @@ func Text(v any) string {
 	return string(b)
 }
 
-// WantEqual fails unless the JSON encodings of got and want are equal.
+// WantEqual fails if the JSON encodings of got and want differ.
 func (f *Fixture) WantEqual(what string, got, want any) {
 	f.T.Helper()
 	if g, w := Text(got), Text(want); g != w {
@@ -210,7 +210,7 @@ func Shorten(s string) string {
 	return s[:most] + "…"
 }
 
-// Canonical formats a JSON document in the same way for equal documents, and keeps the digits of numbers.
+// Canonical returns a canonical form of a JSON document. It does not change the digits of numbers.
 func Canonical(doc []byte) []byte {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()

@@ -24,20 +24,20 @@ const (
 type Hub struct {
 	Provider provider.Provider
 	// Receive receives up to 10 visible records of a queue (provider.QueueInbox, provider.QueueTimers or a work queue)
-	// and locks them. It returns none if no record is visible, after a wait in which earlier sends arrive.
+	// and locks them. If no record is visible after a wait in which earlier sends arrive, it returns an empty slice.
 	Receive func(queue string) []provider.Record
 	// ReceiveDead is like Receive for the dead-letter queue of a queue.
 	ReceiveDead func(queue string) []provider.Record
 	// PutDeadLetter puts a record into the dead-letter queue of a queue, as if the queue had moved it. It uses only
-	// Body and, for the inbox and an exclusive queue, Group.
+	// Body, and Group for the inbox and an exclusive queue.
 	PutDeadLetter func(queue string, r provider.Record)
 	// Now returns the time of the provider's clock.
 	Now func() time.Time
-	// Advance lets time pass, so that messages become visible and locks expire.
+	// Advance advances the time by d, so that messages become visible and locks expire.
 	Advance func(d time.Duration)
 
-	// Fail makes calls to the backend fail from now on, and replaces an earlier Fault. Fault{} stops failures (Faults).
-	// hits returns the number of failed calls.
+	// Fail makes later calls to the backend fail, and replaces an earlier Fault. Fault{} stops the failures. hits
+	// returns the number of failed calls. Fail requires the capability Faults.
 	Fail func(f Fault) (hits func() int)
 	// Damage damages a committed segment (Corruption).
 	Damage func(executionID string, segment int64, d Damage)
@@ -45,7 +45,7 @@ type Hub struct {
 	Lag func(n int)
 }
 
-// Capability is a feature that some tests require and some backends lack.
+// Capability is a feature that some tests require and some backends do not have.
 type Capability string
 
 // The capabilities.
@@ -60,7 +60,7 @@ const (
 	VirtualTime Capability = "virtual time"
 	// Polling means that the hub's provider implements provider.Poller.
 	Polling Capability = "polling"
-	// StrictLocks means that the queues reject requests with an expired lock, and hold a lock for at most 12 hours.
+	// StrictLocks means that the queues reject requests with an expired lock, and limit a lock to 12 hours.
 	StrictLocks Capability = "strict locks"
 	// LargePayloads means that the hub has a payload store (provider.PayloadStoreProvider).
 	LargePayloads Capability = "large payloads"
@@ -91,14 +91,14 @@ type Fault struct {
 	After int
 }
 
-// Failure is how a call fails.
+// Failure is the way in which a call fails.
 type Failure string
 
 // The kinds of failures.
 const (
 	// Throttled means that the call was not executed, and may succeed later.
 	Throttled Failure = "throttled"
-	// Rejected means that the call was not executed, and never will be.
+	// Rejected means that the call was not executed, and cannot succeed later.
 	Rejected Failure = "refused"
 	// ResponseLost means that the call was executed, but its response was lost.
 	ResponseLost Failure = "lost"

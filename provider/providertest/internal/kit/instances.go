@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ReportBuilds stores builds in order, so that the last one reported last.
+// ReportBuilds stores builds in order. The last argument is then the last build that reported.
 func (f *Fixture) ReportBuilds(builds ...string) {
 	f.T.Helper()
 	for _, id := range builds {
@@ -18,7 +18,7 @@ func (f *Fixture) ReportBuilds(builds ...string) {
 	}
 }
 
-// WantBlocked fails unless exactly these instances are blocked in another build than the last to report.
+// WantBlocked fails if the instances that were blocked by an earlier build are not exactly these.
 func (f *Fixture) WantBlocked(want ...string) {
 	f.T.Helper()
 	got := []string{}
@@ -31,7 +31,7 @@ func (f *Fixture) WantBlocked(want ...string) {
 	f.WantEqual("blocked in another build", got, append([]string{}, want...))
 }
 
-// DeleteInstance deletes an instance, whether it has ended or not.
+// DeleteInstance deletes an instance, even if it has not ended.
 func (f *Fixture) DeleteInstance(id string) {
 	f.T.Helper()
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), id, true))
@@ -57,7 +57,7 @@ func (f *Fixture) StartRelated() (all []provider.Instance) {
 	return all
 }
 
-// Selection contains the filters that lists and jobs have in common.
+// Selection contains the filters that both lists and jobs have.
 type Selection struct {
 	What   string
 	Filter provider.Filter

@@ -50,7 +50,7 @@ func (f *Fixture) WantNone(queue, when string) {
 	}
 }
 
-// WantDied marks an attempt, and fails unless this number of attempts died before.
+// WantDied marks an attempt, and fails if the number of attempts that died before differs.
 func (f *Fixture) WantDied(a provider.Attempt, want int) {
 	f.T.Helper()
 	died, err := f.Provider.PutCrashMarker(f.Ctx(), a)
@@ -66,7 +66,7 @@ func (f *Fixture) Enqueue(ms ...provider.Message) {
 	f.Must(f.Provider.EnqueueForOrchestrator(f.Ctx(), ms...))
 }
 
-// WantWork fails unless the queue has work items of exactly these activities.
+// WantWork fails if the queue does not have work items of exactly these activities.
 func (f *Fixture) WantWork(queue string, want ...int64) {
 	f.T.Helper()
 	got := []int64{}
@@ -76,7 +76,7 @@ func (f *Fixture) WantWork(queue string, want ...int64) {
 	f.WantEqual("activities in "+queue, got, append([]int64{}, want...))
 }
 
-// LongVisibility is the visibility timeout of the queues that does not expire during a test.
+// LongVisibility is a visibility timeout that does not expire during a test.
 const LongVisibility = time.Minute
 
 // Done completes work items with the given outcomes.

@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// CancelChild tests that a message cancels a child, but only the incarnation of its start (R16).
+// CancelChild tests that a message cancels only the incarnation of a child that its start created (R16).
 func CancelChild() kit.Group {
 	return kit.Group{Name: "cancel child", Cases: []kit.Case{
 		{Name: "ACancelIsSent", Run: cancelSent},
@@ -25,7 +25,7 @@ func cancelEvent(child string, source int64) history.Event {
 	}
 }
 
-// cancelMessageOf returns a cancel of the start s1, as a parent sends it.
+// cancelMessageOf returns the message of a parent that cancels the start s1.
 func cancelMessageOf(id string) *provider.InboxMessage {
 	return &provider.InboxMessage{Message: provider.Message{
 		Kind: provider.MessageCancel, InstanceID: id, StartID: "s1", Reason: "parent_cancelled",
@@ -94,7 +94,7 @@ func startOverTombstone(f *kit.Fixture) {
 	_, err := f.Provider.CreateOrchestration(f.Ctx(), kit.StartMessageOf("c", "s1")) // rejected permanently
 	f.WantErrorIs(err, provider.ErrAlreadyExists)
 	f.Must(f.Provider.RejectCancel(f.Ctx(), cancelMessageOf("d")))
-	f.Start("d") // by a client
+	f.Start("d") // started by a client
 }
 
 func cancelOfExistingChild(f *kit.Fixture) {

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Children tests that orchestrations start others by message, and receive their outcomes (R9, R10).
+// Children tests that orchestrations start other orchestrations by message, and receive their outcomes (R9, R10).
 func Children() kit.Group {
 	return kit.Group{Name: "children", Cases: []kit.Case{
 		{Name: "AChildsStartIsSent", Run: childStartSent},
@@ -68,7 +68,7 @@ func startConsumed(f *kit.Fixture) {
 		f.T.Errorf("head %+v, read %+v, want the start's position as watermark", e.Head, e.Read().Head)
 	}
 	f.Redispatch(e, kit.At(9))
-	f.WantStatus("c", provider.StatusPending) // it has had no turn
+	f.WantStatus("c", provider.StatusPending) // no turn has run
 }
 
 func startRepeated(f *kit.Fixture) {
@@ -134,7 +134,8 @@ func refusalOfDetached(f *kit.Fixture) {
 	}
 }
 
-// An instance stores a limited number of rejected starts, and responds to all.
+// manyRefusals checks that an instance responds to all rejected starts, although it stores only a limited number of
+// them.
 func manyRefusals(f *kit.Fixture) {
 	f.StartWithoutWake("c")
 	const many = 300
@@ -207,7 +208,7 @@ func parentNotifiedAgain(f *kit.Fixture) {
 	_, err = f.Provider.AckOrchestrationItem(f.Ctx(), t)
 	f.Must(err)
 	f.Messages()
-	f.Advance(6 * time.Minute) // otherwise a queue takes it for a repetition
+	f.Advance(6 * time.Minute) // otherwise a queue drops it as a duplicate
 	f.Redispatch(last, t.Watermark)
 	if ms := f.Messages(); len(ms) != 1 || ms[0].InstanceID != "p" {
 		f.T.Errorf("sent again: %s", kit.Text(ms))

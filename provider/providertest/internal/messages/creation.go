@@ -123,7 +123,7 @@ func otherStart(f *kit.Fixture) {
 		f.T.Helper()
 		in, err := f.Provider.StartOrchestration(f.Ctx(), other)
 		f.WantErrorIs(err, provider.ErrAlreadyExists)
-		f.WantEqual("what it met, "+when, in, f.Instance("a"))
+		f.WantEqual("existing instance, "+when, in, f.Instance("a"))
 		if err != nil && !strings.Contains(err.Error(), `"a"`) {
 			f.T.Errorf("%s: the error does not name the instance: %v", when, err)
 		}
@@ -137,7 +137,7 @@ func otherStart(f *kit.Fixture) {
 	one := e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	refused("running")
 	two := e.Commit(kit.Completed(3), kit.Ended(`1`))
-	refused("over")
+	refused("ended")
 	e.WantSegments(one, two)
 	if in := f.Instance("a"); in.StartID != e.Instance.StartID || in.ExecutionID != e.Instance.ExecutionID {
 		f.T.Errorf("instance after the rejected start: %+v", in)
@@ -212,7 +212,7 @@ func onlyStartCreates(f *kit.Fixture) {
 	}
 	_, err := f.Provider.ReadInstance(f.Ctx(), "ghost")
 	f.WantErrorIs(err, provider.ErrNotFound)
-	f.Start("ghost") // and it can still be started
+	f.Start("ghost") // the instance can still be started
 }
 
 func ids() []string {
@@ -293,7 +293,7 @@ func checkFirstStart(f *kit.Fixture) {
 		writes := f.Count(kit.Write)
 		in, err := look("another")
 		f.WantErrorIs(err, provider.ErrAlreadyExists)
-		f.WantEqual("what it met, "+when, in, f.Instance("a"))
+		f.WantEqual("existing instance, "+when, in, f.Instance("a"))
 		if in.Status != want || errors.Is(err, provider.ErrPurged) || writes.Hits() > 0 {
 			f.T.Errorf("%s: %s, %v, after %d writes", when, in.Status, err, writes.Hits())
 		}
@@ -313,7 +313,7 @@ func checkFirstStart(f *kit.Fixture) {
 		f.T.Errorf("repeated start sent %s", kit.Text(ms))
 	}
 	e.Commit(kit.Completed(3), kit.Ended(`1`))
-	refused("over", provider.StatusCompleted)
+	refused("ended", provider.StatusCompleted)
 
 	f.DeleteInstance("a")
 	_, err = look("start of a")
@@ -324,8 +324,8 @@ func checkFirstStart(f *kit.Fixture) {
 		f.T.Errorf("started instance: %s", kit.Text(next))
 	}
 	_, err = look("start of a")
-	f.WantErrorIs(err, provider.ErrPurged) // whichever incarnation has the ID now
-	refused("of the next life", provider.StatusPending)
+	f.WantErrorIs(err, provider.ErrPurged) // regardless of the current incarnation
+	refused("next incarnation", provider.StatusPending)
 }
 
 func refusedStart(f *kit.Fixture) {

@@ -22,8 +22,7 @@ func startWithPast(f *kit.Fixture, e *kit.Execution, id string) (again *kit.Exec
 	return &kit.Execution{F: f, Instance: started}, past
 }
 
-// pastTakenOver: the history starts with the copied events in the first segment. A repetition is the same start, and
-// wakes the instance.
+// pastTakenOver checks that the first segment contains the copied events. A repeated start wakes the instance.
 func pastTakenOver(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue)) // 3 4
@@ -42,7 +41,8 @@ func pastTakenOver(f *kit.Fixture) {
 	wantPast(again, e, past)
 }
 
-// wantPast fails unless the history starts with past, whose last event is parked for the first turn.
+// wantPast fails if the history does not start with past, or if the last event of past is not parked for the first
+// turn.
 func wantPast(e, from *kit.Execution, past []history.Event) {
 	f, log, last := e.F, e.History(), len(past)-1
 	f.T.Helper()
@@ -59,7 +59,7 @@ func wantPast(e, from *kit.Execution, past []history.Event) {
 		len(restarted.Inputs) != 1 || restarted.Inputs[0].SourceEventID != past[last].SourceEventID {
 		f.T.Errorf("history ends with %s", kit.Text(restarted))
 	}
-	f.WantEqual("from", restarted.Parent, &history.Parent{
+	f.WantEqual("origin of the restart", restarted.Parent, &history.Parent{
 		InstanceID: from.Instance.InstanceID, ExecutionID: from.Instance.ExecutionID, EventID: past[last].ID,
 	})
 	if o := e.Read(); len(o.Segments) != 1 || len(o.RestartedEvents()) != len(past) {
@@ -67,8 +67,7 @@ func wantPast(e, from *kit.Execution, past []history.Event) {
 	}
 }
 
-// openPastIsSent: a repeated dispatch sends the open work of the copied history, and nothing that has ended or that the
-// execution does not wait for.
+// openPastIsSent checks that a redispatch sends only the open work of the copied history that the execution waits for.
 func openPastIsSent(f *kit.Fixture) {
 	e := f.Start("a")
 	// 3 4, 5, 6, 7

@@ -46,7 +46,8 @@ func eventSent(f *kit.Fixture) {
 	})
 }
 
-// eventsInOrder: a turn starts an instance and sends it more than a batch of events, with events for others in between.
+// eventsInOrder checks a turn that starts an instance and sends it more than a batch of events, with events for other
+// instances in between.
 func eventsInOrder(f *kit.Fixture) {
 	e := f.StartWithoutWake("p")
 	turn := []history.Event{kit.TurnStarted(), kit.Detached("c")}
@@ -64,7 +65,7 @@ func eventsInOrder(f *kit.Fixture) {
 		for n := range events {
 			want = append(want, fmt.Sprint("eventSent", n))
 		}
-		f.WantEqual("what "+id+" receives", got[id], want)
+		f.WantEqual("messages to "+id, got[id], want)
 	}
 }
 
@@ -76,7 +77,7 @@ func eventsOutliveTheirSender(f *kit.Fixture) {
 	f.Must(err)
 	ms := f.Messages()
 	if !f.Can(kit.VirtualTime) && len(ms) == 0 {
-		return // the queue takes it for a repetition of the previous send
+		return // the queue drops it as a duplicate of the previous send
 	}
 	for i := range ms {
 		if ms[i].Kind != provider.MessageEventSent {
@@ -85,7 +86,7 @@ func eventsOutliveTheirSender(f *kit.Fixture) {
 	}
 }
 
-// answer returns the response to p for some of its events for c.
+// answer returns the response of c to some events of p.
 func answer(failure *history.Failure, ids ...history.Range) provider.Message {
 	return provider.Message{
 		V: provider.WireVersion, Kind: provider.MessageEventAnswered, InstanceID: "p", ExecutionID: "px", ChildID: "c",
@@ -108,11 +109,11 @@ func wantAnswers(f *kit.Fixture, want ...provider.Message) {
 		f.T.Fatalf("sent %s, want %s", kit.Text(ms), kit.Text(want))
 	}
 	for i := range want {
-		f.WantEqual("answer", ms[i].Message, want[i])
+		f.WantEqual("response", ms[i].Message, want[i])
 	}
 }
 
-// eventsAnswered: consecutive events of one sender get one response, even if they are only stored.
+// eventsAnswered checks that consecutive events of one sender get one response, even if they are only stored.
 func eventsAnswered(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
 	e.Commit(kit.TurnStarted(), raisedEvent(3), raisedEvent(4), raisedEvent(9), kit.Raised("a client's", nil))
@@ -174,7 +175,7 @@ func rejectedAcrossIncarnations(f *kit.Fixture) {
 	f.Create(kit.StartMessageOf("c", "s2"))
 	wantRefusedEvents(f, provider.RejectedEvents{"px": {First: 3, Last: 5}})
 	f.Messages()
-	// it was rejected before, so nothing is written
+	// the event was rejected before, so nothing is written
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 5)))
 	f.Messages()
 }
@@ -197,7 +198,7 @@ func eventsForEndedInstance(f *kit.Fixture) {
 	wantRefusedEvents(f, provider.RejectedEvents{"px": {First: 3, Last: 3}})
 }
 
-// manySenders: the size of an item is limited.
+// manySenders rejects events of many senders, because the size of an item is limited.
 func manySenders(f *kit.Fixture) {
 	const senders, most = 300, 256
 	var ms []*provider.InboxMessage
@@ -205,7 +206,7 @@ func manySenders(f *kit.Fixture) {
 		ms = append(ms, kit.EventMessage("c", fmt.Sprintf("x%03d", n), 3))
 	}
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", ms...))
-	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "x044", 7))) // it is the last one then
+	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "x044", 7))) // it is then the last rejected event
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "new", 3)))
 	refused, err := f.Provider.ReadRejectedEvents(f.Ctx(), "c")
 	f.Must(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// SentUpdates tests that an orchestration sends updates to other instances, which the first update starts, and
-// receives responses (R31).
+// SentUpdates tests that an orchestration sends updates to other instances and receives responses. The first update can
+// start the instance (R31).
 func SentUpdates() kit.Group {
 	return kit.Group{Name: "sent updates", Cases: []kit.Case{
 		{Name: "AnUpdateIsSent", Run: updateSent},
@@ -55,7 +55,7 @@ func updateSent(f *kit.Fixture) {
 	}
 }
 
-// updateReply returns the response to p for its update for c.
+// updateReply returns the response of c to an update of p.
 func updateReply(eventID int64, result history.Payload, failure *history.Failure) provider.Message {
 	return provider.Message{
 		V: provider.WireVersion, Kind: provider.MessageUpdateAnswered, InstanceID: "p", ExecutionID: "px",
@@ -104,7 +104,7 @@ func startBrings(f *kit.Fixture) {
 		{Kind: history.UpdateAccepted, Name: "n", EventID: "u", Data: history.Payload(`1`)},
 	}
 	e := f.Create(m)
-	f.Create(m) // again, because the function died
+	f.Create(m) // repeated, because the function died
 	got := e.Read().Start().Inputs
 	if len(got) != 2 || got[0].EventID != "u" || *got[0].Parent != who || string(got[1].Data) != "1" ||
 		got[0].Time.IsZero() {

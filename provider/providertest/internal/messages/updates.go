@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Updates tests that the dispatch of the turn that ends an update writes its result, once per incarnation of the
-// instance. The result is deleted with the instance (R27).
+// Updates tests that the dispatch of a turn writes the results of the updates that end in it, once per incarnation of
+// the instance. The result is deleted with the instance (R27).
 func Updates() kit.Group {
 	return kit.Group{Name: "updates", Cases: []kit.Case{
 		{Name: "ATurnAnswersWhatItEnds", Run: answeredUpdates},
@@ -61,7 +61,7 @@ func wantAnswer(e *kit.Execution, want provider.UpdateResult) {
 	e.F.T.Helper()
 	got, err := e.F.Provider.ReadUpdate(e.F.Ctx(), want.InstanceID, want.UpdateID)
 	e.F.Must(err)
-	e.F.WantEqual("the answer to "+want.UpdateID, got, want)
+	e.F.WantEqual("result of update "+want.UpdateID, got, want)
 }
 
 func wantNoAnswer(e *kit.Execution, updateID string) {
@@ -105,7 +105,7 @@ func unansweredUpdates(f *kit.Fixture) {
 func firstAnswerStays(f *kit.Fixture) {
 	e := f.Start("a")
 	first, second, other := answerTo(e, "u-1", `"first"`), answerTo(e, "u-1", `"second"`), answerTo(e, "u-2", `"other"`)
-	f.Must(f.Provider.PutUpdateResults(f.Ctx(), first, second)) // also if one call has two
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), first, second)) // a call can have two results
 	wantAnswer(e, first)
 	f.Must(f.Provider.PutUpdateResults(f.Ctx(), second, other))
 	wantAnswer(e, first)
@@ -137,7 +137,7 @@ func resultsOfAnIncarnation(f *kit.Fixture) {
 	f.Must(err)
 	next := &kit.Execution{F: f, Instance: in, Head: provider.Head{ExecutionID: in.ExecutionID}, Next: 2}
 	wantNoAnswer(next, "u-1")
-	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answerTo(e, "u-2", `2`))) // of the previous incarnation
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answerTo(e, "u-2", `2`))) // result of the previous incarnation
 	wantNoAnswer(next, "u-2")
 	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answerTo(next, "u-1", `3`)))
 	wantAnswer(next, answerTo(next, "u-1", `3`))
@@ -174,7 +174,7 @@ func manyAnswers(f *kit.Fixture) {
 	for n := range many {
 		a, err := f.Provider.ReadUpdate(f.Ctx(), "a", fmt.Sprint("u-", n))
 		f.Must(err)
-		f.WantEqual("event of the answer", a.EventID, int64(n+3))
+		f.WantEqual("event of the result", a.EventID, int64(n+3))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Annotations adds notes to instances.
+// Annotations tests that notes can be added to instances.
 func Annotations() kit.Group {
 	return kit.Group{Name: "annotations", Optional: provider.CapabilityAnnotations, Cases: []kit.Case{
 		{Name: "newestNotes_areKeptUntilTheDeletion", Run: notesKept},

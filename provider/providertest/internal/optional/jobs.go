@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Jobs process the instances of a filter in the background. Concurrent writes of a job conflict (R22).
+// Jobs tests that jobs find the instances of a filter, and that concurrent writes of a job conflict (R22).
 func Jobs() kit.Group {
 	return kit.Group{Name: "jobs", Optional: provider.CapabilityBulkJobs, Cases: []kit.Case{
 		{Name: "AJobComesBackAsItWas", Run: jobReadBack},
@@ -96,7 +96,7 @@ func jobWriters(f *kit.Fixture) {
 
 func jobWriteLost(f *kit.Fixture) {
 	j := job(f, "a")
-	for range 2 { // once when it is created, and once when it is written again
+	for range 2 { // first create the job, then write it again
 		f.Fail(kit.Fault{Operation: kit.Write, Failure: kit.ResponseLost, Times: 1})
 		j.Matched++
 		f.Must(f.Provider.PutJob(f.Ctx(), j))
@@ -234,7 +234,7 @@ func matchInSteps(f *kit.Fixture) {
 	}
 	found, next, err := f.Provider.MatchInstances(f.Ctx(), filter, "", 5)
 	f.Must(err)
-	for _, of := range found { // an instance that was deleted in the meantime is no failure
+	for _, of := range found { // an instance that was deleted in the meantime is not a failure
 		f.Must(f.Provider.DeleteInstance(f.Ctx(), of.InstanceID, true))
 	}
 	again, _, err := f.Provider.MatchInstances(f.Ctx(), filter, next, 5)
@@ -294,7 +294,7 @@ func deleteIncarnation(f *kit.Fixture) {
 	f.WantErrorIs(err, provider.ErrNotFound)
 }
 
-// filterFamily compares the filters of jobs with the same instances.
+// filterFamily checks the filters of jobs on the instances of StartRelated.
 func filterFamily(f *kit.Fixture) {
 	all := f.StartRelated()
 	end := f.StoredNow().Add(time.Hour)

@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Retention deletes instances some days after their end, and past executions of running ones (R21).
+// Retention tests the deletion of instances some days after their end, and of past executions of running instances
+// (R21).
 func Retention() kit.Group {
 	return kit.Group{Name: "retention", Optional: provider.CapabilityRetention, Cases: []kit.Case{
 		{Name: "WhatHasNoneIsNeverDue", Run: neverDue, Needs: []kit.Capability{kit.VirtualTime}},
@@ -32,7 +33,7 @@ func due(f *kit.Fixture) (ids []string) {
 	return ids
 }
 
-// end commits an end, after which the instance is kept for the given time.
+// end commits a terminal event with the given retention.
 func end(e *kit.Execution, retention time.Duration) {
 	e.F.T.Helper()
 	t := e.Turn(kit.TurnStarted(), history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
@@ -72,8 +73,8 @@ func endDue(f *kit.Fixture) {
 	_, err = f.Provider.StartOrchestration(f.Ctx(), provider.Start{
 		InstanceID: "a", Name: kit.Order, Input: history.Payload("1"), StartID: a.Instance.StartID,
 	})
-	f.WantErrorIs(err, provider.ErrAlreadyExists) // that start was made, and cannot be made again
-	f.WantEqual("due then", due(f), []string(nil))
+	f.WantErrorIs(err, provider.ErrAlreadyExists) // the start was made before and cannot be made again
+	f.WantEqual("due after the removal", due(f), []string(nil))
 	f.Advance(60 * aDay)
 	f.WantEqual("due after two months", due(f), []string{"b"})
 }
@@ -89,7 +90,7 @@ func pastDue(f *kit.Fixture) {
 		t := e.Continuing(next, kit.TurnStarted())
 		t.Retention = 30 * aDay
 		if len(ids) == 0 {
-			t.Events = t.Events[1:] // it has had its first turn
+			t.Events = t.Events[1:] // the first turn has already run
 		}
 		if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), t); err != nil {
 			f.T.Fatal(err)
@@ -106,12 +107,12 @@ func pastDue(f *kit.Fixture) {
 		f.Must(err)
 		left = append(left, x.ExecutionID)
 	}
-	f.WantEqual("left", left, []string{ids[3], ids[2], ids[1]})
+	f.WantEqual("remaining executions", left, []string{ids[3], ids[2], ids[1]})
 	for _, erased := range []string{first, ids[0]} {
 		_, err := f.Provider.ReadTerminalEvent(f.Ctx(), erased)
 		f.WantErrorIs(err, provider.ErrNotFound)
 	}
-	f.WantEqual("due then", due(f), []string(nil))
+	f.WantEqual("due after the removal", due(f), []string(nil))
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
 	_, err = f.Provider.ReadInstance(f.Ctx(), "a")
 	f.WantErrorIs(err, provider.ErrNotFound)

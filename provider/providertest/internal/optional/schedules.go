@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Schedules are listed, so that they can be found among all instances.
+// Schedules tests the list of schedules.
 func Schedules() kit.Group {
 	return kit.Group{Name: "schedules", Optional: provider.CapabilitySchedules, Cases: []kit.Case{
 		{Name: "WhatIsNotedIsListed", Run: schedulesNoted},
@@ -37,7 +37,7 @@ func schedulesNoted(f *kit.Fixture) {
 	all := noted(f)
 	f.WantEqual("noted", len(all), many)
 	for i, s := range all {
-		f.WantEqual("in order", s, provider.ScheduleEntry{ID: fmt.Sprintf("%02d <é#/%%>", i), NotedAt: at})
+		f.WantEqual("listed schedule", s, provider.ScheduleEntry{ID: fmt.Sprintf("%02d <é#/%%>", i), NotedAt: at})
 	}
 	for after, want := range map[string]string{"": all[0].ID, all[17].ID: all[18].ID, all[many-1].ID: "none"} {
 		first := "none"
@@ -46,7 +46,7 @@ func schedulesNoted(f *kit.Fixture) {
 			first = s.ID
 			break
 		}
-		f.WantEqual("the first after "+after, first, want)
+		f.WantEqual("first schedule after "+after, first, want)
 	}
 }
 

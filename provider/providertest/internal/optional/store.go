@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// LargePayloads tests that a hub can have a payload store for payloads that are too large for histories and
-// messages. Its objects are deleted with the execution that refers to them (R28).
+// LargePayloads tests the payload store for payloads that are too large for histories and messages. Its objects are
+// deleted with the execution that refers to them (R28).
 func LargePayloads() kit.Group {
 	return kit.Group{Name: "large payloads", Cases: []kit.Case{
 		{Name: "WhatIsStoredIsReadAndListed", Run: storeReads, Needs: []kit.Capability{kit.LargePayloads}},
@@ -77,10 +77,10 @@ func storeReads(f *kit.Fixture) {
 	f.WantEqual("data", string(data), "data of "+odd)
 	_, err = store(f).GetPayload(f.Ctx(), provider.PayloadKey("01A", "3"))
 	f.WantErrorIs(err, provider.ErrNotFound)
-	f.WantEqual("of an execution", keys(f, provider.PayloadPrefix("01A")), []string{
+	f.WantEqual("payloads of an execution", keys(f, provider.PayloadPrefix("01A")), []string{
 		provider.PayloadKey("01A", "1"), provider.PayloadKey("01A", "2"),
 	})
-	f.WantEqual("of another", keys(f, provider.PayloadPrefix("01ODD")), []string{odd})
+	f.WantEqual("payloads of another execution", keys(f, provider.PayloadPrefix("01ODD")), []string{odd})
 	found, err := store(f).ListPayloads(f.Ctx(), provider.PayloadPrefix("01A"), provider.PayloadKey("01A", "1"))
 	f.Must(err)
 	if len(found) != 1 || found[0].Key != provider.PayloadKey("01A", "2") ||
@@ -98,7 +98,7 @@ func storeDeletes(f *kit.Fixture) {
 	put(f, a, b)
 	for range 2 { // keys that do not exist are ignored
 		f.Must(store(f).DeletePayloads(f.Ctx(), a))
-		f.WantEqual("left", keys(f, provider.PayloadPrefix("01A")), []string{b})
+		f.WantEqual("remaining payloads", keys(f, provider.PayloadPrefix("01A")), []string{b})
 	}
 	f.Must(store(f).DeletePayloads(f.Ctx()))
 	_, err := store(f).GetPayload(f.Ctx(), a)
@@ -141,9 +141,9 @@ func deletionTakesPayloads(f *kit.Fixture) {
 	put(f, own, others, mail)
 	end(e, 0)
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
-	f.WantEqual("of the one that is deleted", keys(f, provider.PayloadPrefix(e.Head.ExecutionID)), []string(nil))
-	f.WantEqual("of another", keys(f, provider.PayloadPrefix(other.Head.ExecutionID)), []string{others})
-	f.WantEqual("in a message", keys(f, mail), []string{mail})
+	f.WantEqual("payloads of the deleted instance", keys(f, provider.PayloadPrefix(e.Head.ExecutionID)), []string(nil))
+	f.WantEqual("payloads of instance b", keys(f, provider.PayloadPrefix(other.Head.ExecutionID)), []string{others})
+	f.WantEqual("payloads of a message", keys(f, mail), []string{mail})
 }
 
 func startsNamed(f *kit.Fixture) {
@@ -154,7 +154,7 @@ func startsNamed(f *kit.Fixture) {
 		in, err := f.Provider.StartOrchestration(f.Ctx(), s)
 		f.Must(err)
 		f.WantEqual("execution", in.ExecutionID, first)
-		s.ExecutionID = provider.NewExecutionID(f.StoredNow(), "a", s.StartID+" again") // the first start counts
+		s.ExecutionID = provider.NewExecutionID(f.StoredNow(), "a", s.StartID+" again") // the first start applies
 	}
 	f.Messages()
 	begins := provider.NewExecutionID(f.StoredNow(), "b", "from elsewhere")
@@ -180,7 +180,7 @@ func messagesCopyPayloads(f *kit.Fixture) {
 	want := map[string]bool{}
 	for i := range t.Events {
 		outputs.EachMessagePayload(outputs.TurnOrigin(t), &t.Events[i], func(from, to string) {
-			f.WantEqual("from", from, key)
+			f.WantEqual("source of the copy", from, key)
 			want[to] = true
 		})
 	}
@@ -192,7 +192,7 @@ func messagesCopyPayloads(f *kit.Fixture) {
 			}
 		}
 	}
-	f.WantEqual("in history", e.History()[1].Input.StorageKey(), key)
+	f.WantEqual("payload in the history", e.History()[1].Input.StorageKey(), key)
 }
 
 func referredPayloadsStay(f *kit.Fixture) {
@@ -208,7 +208,7 @@ func referredPayloadsStay(f *kit.Fixture) {
 		if n == 0 {
 			t.Events = t.Events[1:]
 		}
-		if n < 2 { // the event is finally consumed
+		if n < 2 { // a later execution consumes the event
 			t.Next.Start.CarriedEvents = []history.CarriedEvent{{Name: "n", EventID: "c", Data: stored(key)}}
 		}
 		_, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)

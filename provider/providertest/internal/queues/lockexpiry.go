@@ -8,8 +8,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// LockExpiry tests that a lock expires, or its holder releases it. The former holder then cannot use the record any
-// more.
+// LockExpiry tests that a former holder cannot use a record after its lock has expired or was released.
 func LockExpiry() kit.Group {
 	g := kit.Group{Name: "lock expiry", Cases: []kit.Case{
 		{Name: "AnExpiredRecordIsFetchedAgain", Run: fetchedAgain},
@@ -90,7 +89,7 @@ func renewalExtends(f *kit.Fixture) {
 	}
 	f.Advance(kit.PastLock)
 	f.WantNone(kit.Queue, "after the first lock")
-	wantLost(f, renew(f, kit.Queue, time.Second, r)) // also to a shorter one
+	wantLost(f, renew(f, kit.Queue, time.Second, r)) // even with a shorter lock
 	f.Advance(2 * time.Second)
 	f.Fetch(kit.Queue, 1)
 }
@@ -145,7 +144,7 @@ func turnAfterLock(f *kit.Fixture) {
 	f.WantNothingSent()
 	f.WantStatus("a", provider.StatusPending)
 	t.LockedUntil = lockedAgain(f, e.Instance.InstanceID)
-	_, err = f.Provider.AckOrchestrationItem(f.Ctx(), t) // by the next holder
+	_, err = f.Provider.AckOrchestrationItem(f.Ctx(), t) // committed by the next holder
 	f.Must(err)
 	e.WantSegments(t)
 }
@@ -184,7 +183,7 @@ func outcomeAfterLock(f *kit.Fixture) {
 	if len(ms) != 1 || len(ms[0].Outcomes) != 1 || ms[0].Outcomes[0].ActivityID != items[1].ActivityID {
 		f.T.Errorf("sent: %s, want only the outcome of #%d", kit.Text(ms), items[1].ActivityID)
 	}
-	f.Fetch(kit.Queue, 2) // the others remain in the queue to run again
+	f.Fetch(kit.Queue, 2) // the other records remain in the queue to run again
 }
 
 func abandonAfterExpiry(f *kit.Fixture) {
@@ -207,7 +206,7 @@ func renewalOfAnother(f *kit.Fixture) {
 	f.Fetch(kit.Queue, 1)
 	wantLost(f, renew(f, kit.Queue, kit.LongLock, first), first)
 	f.Advance(kit.PastLock)
-	f.Fetch(kit.Queue, 1) // the second lock has ended when it was to end
+	f.Fetch(kit.Queue, 1) // the second lock has expired on time
 }
 
 func deletionAfterExpiry(f *kit.Fixture) {

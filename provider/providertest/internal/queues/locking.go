@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Locking tests that a received record, or the records of an instance, have one holder.
+// Locking tests that a received record and the records of an instance have one holder at a time.
 func Locking() kit.Group {
 	polling := []kit.Capability{kit.Polling}
 	return kit.Group{Name: "locking", Cases: []kit.Case{
@@ -106,7 +106,7 @@ func unknownToken(f *kit.Fixture) {
 	}
 }
 
-// renew renews, which must not fail, and returns the lost records.
+// renew renews records and returns the lost ones. An error fails the test.
 func renew(f *kit.Fixture, queue string, lock time.Duration, records ...provider.Record) []provider.Record {
 	f.T.Helper()
 	lost, err := f.Polling().RenewRecords(f.Ctx(), queue, lock, records...)
@@ -129,7 +129,8 @@ func wantLost(f *kit.Fixture, lost []provider.Record, want ...provider.Record) {
 	}
 }
 
-// The acknowledgement of a turn deletes the messages that were received for it, and not later ones.
+// ackRemovesFetched checks that the acknowledgement of a turn deletes only the messages that were received for the
+// turn.
 func ackRemovesFetched(f *kit.Fixture) {
 	e := f.Start("a")
 	fetched := f.Fetch(provider.QueueInbox, 1)
@@ -200,7 +201,7 @@ func manyFetchers(f *kit.Fixture) {
 	f.WantNone(kit.Queue, "all done")
 }
 
-// One holder at a time handles the messages of an instance, in order.
+// manyFetchersOfInstances checks that one holder at a time handles the messages of an instance, in order.
 func manyFetchersOfInstances(f *kit.Fixture) {
 	const instances, each = 5, 12
 	for n := range int64(each) {
@@ -273,8 +274,8 @@ func fetchEnds(f *kit.Fixture) {
 		f.T.Errorf("error %v after %v, want a retryable *provider.Error", err, f.Now().Sub(began))
 	}
 	f.StartWithoutWake("a").Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
-	// A service may not notice the end of the receive and deliver the record. The record is redelivered when its lock
-	// expires.
+	// A service may not observe the end of the receive, and deliver the record. Such a record is redelivered when its
+	// lock expires.
 	var records []provider.Record
 	for deadline := f.Now().Add(3 * kit.ShortLock); len(records) == 0 && f.Now().Before(deadline); {
 		records, err = f.Polling().FetchRecords(f.Ctx(), kit.Queue)

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Poison tests that messages are not redelivered forever (R13): delivery counts, crash markers, and the recovery
-// from dead-letter queues.
+// Poison tests that messages are not redelivered forever (R13). It covers delivery counts, crash markers and the
+// recovery from dead-letter queues.
 func Poison() kit.Group {
 	const recovery = provider.CapabilityDeadLetterRecovery
 	return kit.Group{Name: "poison", Cases: []kit.Case{
@@ -132,7 +132,7 @@ func unmarkedLate(f *kit.Fixture) {
 	f.WantDied(attempt("r", 14), 1) // the 13th
 }
 
-// progressed: a delivery that continues and has stored progress keeps its own marker and removes the others.
+// progressed checks that a delivery that has stored progress and continues keeps its own marker and removes the others.
 func progressed(f *kit.Fixture) {
 	for n := range 3 {
 		f.WantDied(attempt("r", 11+n), n)
@@ -147,7 +147,7 @@ func progressed(f *kit.Fixture) {
 	f.WantDied(attempt("r", 15), 0)
 }
 
-// unmarkedAfter: a frozen delivery is unmarked after a later one was.
+// unmarkedAfter removes the marker of a frozen delivery after the marker of a later delivery.
 func unmarkedAfter(f *kit.Fixture) {
 	f.WantDied(attempt("r", 11), 0)
 	f.WantDied(attempt("r", 12), 1)
@@ -174,9 +174,9 @@ func together(delivery int) provider.Attempt {
 
 func markedTogether(f *kit.Fixture) {
 	f.WantDied(together(3), 0)
-	f.WantDied(together(3), 0) // the same again
+	f.WantDied(together(3), 0) // repeated call
 	for n := 4; n < 7; n++ {
-		f.WantDied(together(n), 1) // it leaves no marker
+		f.WantDied(together(n), 1) // the delivery leaves no marker
 	}
 	f.WantDied(attempt("r", 7), 1)
 	f.WantDied(together(8), 2)
@@ -289,7 +289,7 @@ func manyMoved(f *kit.Fixture) {
 		f.PutDeadLetter(provider.QueueInbox, r)
 		f.PutDeadLetter(kit.Queue, r)
 	}
-	for range 3 { // a search may leave some records of a group to the next one
+	for range 3 { // a search may leave some records of a group to the next search
 		f.Advance(2 * time.Minute)
 		for _, queue := range []string{provider.QueueInbox, kit.Queue} {
 			for m, err := range f.Provider.DeadLetteredRecords(f.Ctx()) {
@@ -340,7 +340,7 @@ func blockedWithout(f *kit.Fixture) {
 		f.T.Errorf("status is %s: %+v", in.Status, in.Diagnosis)
 	}
 	f.WantBlocked()
-	e.Commit(kit.Completed(3), kit.Ended(`1`)) // its own turns still write the status
+	e.Commit(kit.Completed(3), kit.Ended(`1`)) // turns of the instance still write the status
 	f.WantStatus("a", provider.StatusCompleted)
 }
 
@@ -364,8 +364,7 @@ func blockedAfterEnd(f *kit.Fixture) {
 	}
 }
 
-// heldLater: one of two timers is cancelled while their messages are in the queue. The other one is found when it is
-// due.
+// heldLater cancels one of two timers while their messages are in the queue. The other timer is found when it is due.
 func heldLater(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	due := f.StoredNow().Add(time.Hour)

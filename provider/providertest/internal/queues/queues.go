@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// QueueSemantics tests the guarantees of an inbox and its queues: order and isolation of instances, locks, and no
-// lost messages.
+// QueueSemantics tests the guarantees of an inbox and its queues. They are the order and isolation of instances, locks,
+// and no lost messages.
 func QueueSemantics() kit.Group {
 	return kit.Group{Name: "queues", Cases: []kit.Case{
 		{Name: "MessagesOfAnInstanceComeInOrder", Run: orderInOneCall},
@@ -40,7 +40,7 @@ func outcome(id string, activityID int64, attempt int) provider.Message {
 	}
 }
 
-// wantTimers fails unless the messages are n timers in order, starting with first.
+// wantTimers fails if the messages are not n timers in order, starting with first.
 func wantTimers(f *kit.Fixture, ms []provider.InboxMessage, first int64, n int) {
 	f.T.Helper()
 	if len(ms) != n {
@@ -145,7 +145,7 @@ func messageFields(f *kit.Fixture) {
 	}
 }
 
-// Callers may share messages.
+// messageUntouched checks that a send does not modify messages, because callers may share them.
 func messageUntouched(f *kit.Fixture) {
 	ms := []provider.Message{kit.Fired("a", 1)}
 	f.Must(f.Provider.EnqueueForOrchestrator(f.Ctx(), ms...))
@@ -158,7 +158,7 @@ func repeatedOutcome(f *kit.Fixture) {
 	if ms := f.Messages(); len(ms) != 1 {
 		f.T.Errorf("%d messages, want 1", len(ms))
 	}
-	f.Enqueue(outcome("a", 3, 1)) // also if the first one was consumed already
+	f.Enqueue(outcome("a", 3, 1)) // even if the first message was already consumed
 	if ms := f.Messages(); len(ms) != 0 {
 		f.T.Errorf("%d messages after the first was consumed, want none", len(ms))
 	}
@@ -178,8 +178,8 @@ func repeatedTimer(f *kit.Fixture) {
 	}
 }
 
-// recoveredIsSent: a record from a dead-letter queue is sent immediately, and each time it is recovered. Only a
-// repetition of the same recovery is a duplicate.
+// recoveredIsSent checks that a record from a dead-letter queue is sent each time it is recovered. Only a repeated call
+// of the same recovery is a duplicate.
 func recoveredIsSent(f *kit.Fixture) {
 	m := outcome("a", 3, 1)
 	f.Enqueue(m)
@@ -192,7 +192,7 @@ func recoveredIsSent(f *kit.Fixture) {
 		if len(ms) != 1 {
 			f.T.Fatalf("recovered %d times: %d messages, want 1", m.Redrive.Times, len(ms))
 		}
-		f.WantEqual("picked up", ms[0].Redrive, m.Redrive)
+		f.WantEqual("redrive state", ms[0].Redrive, m.Redrive)
 	}
 }
 

@@ -25,7 +25,7 @@ func Records() kit.Group {
 	}}
 }
 
-// groupedRecord is like record, in the message group of an instance.
+// groupedRecord is like kit.Record, in the message group of an instance.
 func groupedRecord(f *kit.Fixture, n int, instanceID, body string) provider.Record {
 	f.T.Helper()
 	f.Must(f.Provider.EnqueueForOrchestrator(f.Ctx(), provider.Message{
@@ -52,7 +52,7 @@ func notMessages() []string {
 	}
 }
 
-// wantUnreadable fails unless the unreadable records are these, with an error each.
+// wantUnreadable fails if the unreadable records are not these, or if one has no error.
 func wantUnreadable(f *kit.Fixture, got []provider.Unreadable, want ...provider.Record) {
 	f.T.Helper()
 	if len(got) != len(want) {
@@ -159,7 +159,7 @@ func unknownQueues(f *kit.Fixture) {
 			f.T.Errorf("%s: error %v, want a FieldError", name, err)
 		}
 	}
-	f.Must(failed) // there is no call that can fail
+	f.Must(failed) // no call can fail
 }
 
 func manyRecords(f *kit.Fixture) {

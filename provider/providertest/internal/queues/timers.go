@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Timers are held until they are nearly due, or for the maximum delay.
+// Timers tests that timers are held until they are nearly due, or for the maximum delay.
 func Timers() kit.Group {
 	return kit.Group{Name: "timers", Cases: []kit.Case{
 		{Name: "ATurnsTimersAreHeld", Run: turnsTimers},
@@ -68,7 +68,7 @@ func dueAtOnce(f *kit.Fixture) {
 	}
 }
 
-// longTimers are held again each time they are received before they are due.
+// longTimers checks timers that are held again each time they are received before they are due.
 func longTimers(f *kit.Fixture) {
 	start := f.StoredNow()
 	dues := map[int64]time.Time{
@@ -78,7 +78,7 @@ func longTimers(f *kit.Fixture) {
 	for n, due := range dues {
 		f.Must(f.Provider.HoldTimers(f.Ctx(), kit.TimerDue(n, due)))
 	}
-	f.Must(f.Provider.HoldTimers(f.Ctx(), kit.TimerDue(7, start.Add(10*365*24*time.Hour)))) // it is not due here
+	f.Must(f.Provider.HoldTimers(f.Ctx(), kit.TimerDue(7, start.Add(10*365*24*time.Hour)))) // not due during the test
 	f.Advance(10 * time.Minute)
 	if ts := f.Timers(); len(ts) > 0 {
 		f.T.Errorf("after 10 minutes: %s", kit.Text(ts))

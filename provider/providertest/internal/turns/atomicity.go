@@ -157,7 +157,7 @@ func refusedCommit(f *kit.Fixture) {
 	f.WantStatus("a", provider.StatusPending)
 }
 
-// The segment is the outbox: an error after the commit loses no output (R9).
+// unsentOutputs checks that an error after the commit loses no output, because the segment is the outbox (R9).
 func unsentOutputs(f *kit.Fixture) {
 	e := f.Start("a")
 	hits := f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
@@ -169,6 +169,6 @@ func unsentOutputs(f *kit.Fixture) {
 	if hits() != 1 {
 		f.T.Errorf("%d sends rejected, want 1", hits())
 	}
-	// The status is written last, because the ID may be used again only when all outputs were accepted.
+	// The status is written last, because the ID must not be used again before all outputs were accepted.
 	f.WantStatus("a", provider.StatusPending)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Corruption tests that a read of a damaged history returns an error that names it. Other instances are not
-// affected.
+// Corruption tests that a read of a damaged history returns an error that names the damaged item. Other instances are
+// not affected.
 func Corruption() kit.Group {
 	g := kit.Group{Name: "corruption", Cases: []kit.Case{
 		{Name: "AnUndecodableTurn", Run: func(f *kit.Fixture) { damagedTurn(f, kit.Undecodable, 1) }},
@@ -108,8 +108,8 @@ func othersGoOn(f *kit.Fixture) {
 	}
 }
 
-// canBeEnded: the data outside the history can still be read, and a turn on the head still commits, so that the
-// instance can be ended.
+// canBeEnded checks that the data outside the history can still be read, and that a turn on the head still commits. The
+// instance can therefore be ended.
 func canBeEnded(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
@@ -124,7 +124,8 @@ func canBeEnded(f *kit.Fixture) {
 	f.WantEqual("final event", end, t.Events[0])
 }
 
-// terminateDamaged: wherever the damage is, the terminal event is appended once, after it.
+// terminateDamaged checks that the terminal event is appended once after the readable history, regardless of the
+// damaged segment.
 func terminateDamaged(f *kit.Fixture) {
 	for i, c := range []struct {
 		how     kit.Damage

@@ -78,7 +78,7 @@ func carriedOver(f *kit.Fixture) {
 	f.Must(err)
 	next := f.ExecutionAfter(t)
 	f.WantEqual("start", next.History(), []history.Event{t.Next.Start})
-	f.WantEqual("by the start", next.Read().Start(), &t.Next.Start)
+	f.WantEqual("start of the decoded history", next.Read().Start(), &t.Next.Start)
 }
 
 func firstTurnContinues(f *kit.Fixture) {
@@ -89,7 +89,7 @@ func firstTurnContinues(f *kit.Fixture) {
 	}
 }
 
-// continueOrNot: one of two turns continues as new.
+// continueOrNot runs two competing turns. One of them continues as new.
 func continueOrNot(f *kit.Fixture, wins bool) {
 	e := f.Start("a")
 	other, continues := e.Turn(kit.TurnStarted(), kit.Activity(kit.OtherQueue)),
@@ -229,8 +229,8 @@ func foreignExecution(f *kit.Fixture) {
 	}
 }
 
-// The message at 1 was consumed two executions ago. All later outputs, and those that outlive their execution, are sent
-// again.
+// redispatchAcross starts a redispatch with message 1, which was consumed two executions ago. All later outputs are
+// sent again, including outputs that outlive their execution.
 func redispatchAcross(f *kit.Fixture) {
 	for from, want := range map[int]string{1: "b c d", 2: "c d", 3: "d", 4: ""} {
 		wantAcross(f, fmt.Sprint("from-", from), want, func([]time.Time) provider.RedispatchFrom {
@@ -239,7 +239,8 @@ func redispatchAcross(f *kit.Fixture) {
 	}
 }
 
-// The same with a time: the outputs of the turn that was the last one at that time are the first that are sent again.
+// redispatchSince is like redispatchAcross with a time. The redispatch starts with the turn that was the last one at
+// that time.
 func redispatchSince(f *kit.Fixture) {
 	for turns, want := range map[int]string{0: "b c d", 1: "b c d", 2: "c d", 3: "d", 4: ""} {
 		wantAcross(f, fmt.Sprint("after-", turns), want, func(had []time.Time) provider.RedispatchFrom {
@@ -248,8 +249,8 @@ func redispatchSince(f *kit.Fixture) {
 	}
 }
 
-// wantAcross lets an instance run three executions in four turns, each of which but the last starts another instance.
-// It fails unless the wanted starts are sent again. had contains the times after each turn.
+// wantAcross runs three executions of an instance in four turns. Each turn except the last starts another instance.
+// wantAcross fails if the wanted starts are not sent again. had contains the times after each turn.
 func wantAcross(f *kit.Fixture, id, want string, from func(had []time.Time) provider.RedispatchFrom) {
 	f.T.Helper()
 	var had []time.Time
@@ -271,7 +272,7 @@ func wantAcross(f *kit.Fixture, id, want string, from func(had []time.Time) prov
 	pass()
 	f.Messages()
 	f.Work(kit.Queue)
-	f.Advance(6 * time.Minute) // otherwise a queue takes it for a repetition
+	f.Advance(6 * time.Minute) // otherwise a queue drops it as a duplicate
 
 	_, err = f.Provider.RedispatchOrchestration(f.Ctx(), last.Read(), from(had))
 	f.Must(err)

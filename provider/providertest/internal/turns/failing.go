@@ -12,8 +12,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// ErrorHandling tests that failed calls are retried, or returned with the operation's name and whether the call can
-// be repeated.
+// ErrorHandling tests that failed calls are retried, or return an error with the operation and Retryable.
 func ErrorHandling() kit.Group {
 	faults := []kit.Capability{kit.Faults}
 	return kit.Group{Name: "errors", Cases: []kit.Case{
@@ -35,7 +34,7 @@ type action struct {
 	do func(ctx context.Context) error
 }
 
-// actions returns calls of every method, on an instance with a turn and one without.
+// actions returns calls of every method, on an instance with a turn and an instance without a turn.
 func actions(f *kit.Fixture) map[string]action {
 	f.T.Helper()
 	old := f.StartWithoutWake("old one")
@@ -228,7 +227,7 @@ func contextEnded(f *kit.Fixture) {
 	f.WantStatus("fresh", provider.StatusPending)
 }
 
-// contextEndsMeanwhile: a call that is being repeated ends soon after its context.
+// contextEndsMeanwhile checks that a call that is being retried ends soon after its context.
 func contextEndsMeanwhile(f *kit.Fixture) {
 	each(actions(f), func(name string, a action) {
 		f.Fail(kit.Fault{Operation: a.on, Failure: kit.Throttled, Times: 1000})

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Heads tests the guarantees of a read of a history: an eventual read may be stale, no read is torn, and a strong
-// read returns the latest state (R5, R8).
+// Heads tests the guarantees of a read of a history. An eventual read may be stale, no read is torn, and a strong read
+// returns the latest state (R5, R8).
 func Heads() kit.Group {
 	return kit.Group{Name: "heads", Cases: []kit.Case{
 		{Name: "AStrongReadSeesTheLatestTurn", Run: strongIsLatest},
@@ -44,7 +44,7 @@ func headMoves(f *kit.Fixture) {
 		t := e.Commit(kit.TurnStarted())
 		f.WantEqual("head", e.Read().Head, t.After())
 	}
-	// A turn that consumed no message keeps the watermark.
+	// A turn that consumed no message does not change the watermark.
 	t := e.Turn(kit.TurnStarted())
 	t.Watermark = t.Head.Watermark
 	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
@@ -75,7 +75,7 @@ func readUnknown(f *kit.Fixture) {
 		it.Messages[0].ExecutionID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 		o, err := f.Provider.ReadOrchestration(f.Ctx(), it, c)
 		f.Must(err)
-		if o.Head != e.Head { // a message for it does not affect the others of the batch
+		if o.Head != e.Head { // a message for this instance does not affect the others of the batch
 			f.T.Errorf("head for an unknown execution: %+v, want the current %+v", o.Head, e.Head)
 		}
 		_, err = f.Provider.ReadOrchestration(f.Ctx(), &provider.OrchestrationItem{InstanceID: "nobody"}, c)
@@ -83,7 +83,7 @@ func readUnknown(f *kit.Fixture) {
 	}
 }
 
-// wantWhole fails unless o is a complete prefix of a history whose n-th turn has the events of segment n.
+// wantWhole fails if o is not a complete prefix of a history whose n-th turn has the events of segment n.
 func wantWhole(f *kit.Fixture, o *provider.Orchestration) {
 	f.T.Helper()
 	if _, err := o.Events(); err != nil {

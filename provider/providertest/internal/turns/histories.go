@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Histories are read as they were written.
+// Histories tests that histories are read unchanged.
 func Histories() kit.Group {
 	return kit.Group{Name: "history", Cases: []kit.Case{
 		{Name: "EveryKindOfEventRoundTrips", Run: everyKind},

@@ -15,8 +15,8 @@ func inlineActivity() history.Event {
 	return e
 }
 
-// whatRanInlineIsNotSent: the commit does not send activities that ended in the turn, were cancelled in it, or run in
-// the process. A repeated dispatch depends only on the history (R20).
+// whatRanInlineIsNotSent checks that the commit does not send activities that ended or were cancelled in the turn, or
+// that run in the process. A redispatch depends only on the history (R20).
 func whatRanInlineIsNotSent(f *kit.Fixture) {
 	e := f.Start("a")
 	outcome := kit.Completed(3)
@@ -39,8 +39,8 @@ func whatRanInlineIsNotSent(f *kit.Fixture) {
 	f.WantWork(kit.Queue, 5, 6, 7)
 }
 
-// statusesLeft: a turn defers the status to a later one, which writes the status from the history although it did not
-// change it. A terminal status is always written.
+// statusesLeft checks a turn that defers the status to a later turn. The later turn writes the status from the history
+// although it did not change it. A terminal status is always written.
 func statusesLeft(f *kit.Fixture) {
 	for _, later := range []provider.StatusWrite{provider.StatusWriteIfChanged, provider.StatusWriteAlways} {
 		e := f.Start(fmt.Sprint("a", later))
@@ -71,7 +71,8 @@ func statusesLeft(f *kit.Fixture) {
 	f.WantStatus("b", provider.StatusRunning)
 }
 
-// attemptsGoOn: an inline activity whose next attempt belongs to its queue is sent with that attempt when it is due.
+// attemptsGoOn checks that an inline activity whose next attempt runs in a worker is sent with that attempt when it is
+// due.
 func attemptsGoOn(f *kit.Fixture) {
 	e := f.Start("a")
 	left := inlineActivity()

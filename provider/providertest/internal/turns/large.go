@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// LargeTurns tests turns and histories of any size that fits, and a clear error for larger ones.
+// LargeTurns tests turns and histories of all supported sizes, and the error for larger ones.
 func LargeTurns() kit.Group {
 	return kit.Group{Name: "large", Cases: []kit.Case{
 		{Name: "TurnsOfEverySize", Run: everySize},
@@ -21,8 +21,8 @@ func LargeTurns() kit.Group {
 	}}
 }
 
-// A turn of 3 MB fits (design, "Storage"). everySize tests sizes that are stored differently: small, compressed and in
-// parts.
+// everySize tests turns that are stored differently, as small, compressed and in parts. A turn of 3 MB fits (see
+// docs/internals/design.md, "Storage").
 func everySize(f *kit.Fixture) {
 	e := f.Start("a")
 	var turns []*provider.Turn
@@ -47,7 +47,7 @@ func tooLarge(f *kit.Fixture) {
 	e.WantSegments(one)
 	f.WantNothingSent()
 	f.WantStatus("a", provider.StatusRunning)
-	two := e.Commit(kit.Activity(kit.Queue)) // another turn fits in its place
+	two := e.Commit(kit.Activity(kit.Queue)) // a smaller turn can commit instead
 	e.WantSegments(one, two)
 }
 
@@ -115,7 +115,7 @@ func longHistory(f *kit.Fixture) {
 	}
 }
 
-// manyPages writes parts that cross page boundaries.
+// manyPages writes parts of segments across page boundaries.
 func manyPages(f *kit.Fixture) {
 	e := f.Start("a")
 	var turns []*provider.Turn

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Paused tests that a paused instance is listed as paused, with the requester, and the sweeper does not wake it
+// Paused tests that a paused instance is listed as paused, with the requester, and that the sweeper does not wake it
 // (R25).
 func Paused() kit.Group {
 	return kit.Group{Name: "paused", Cases: []kit.Case{
@@ -32,7 +32,7 @@ func resumed() history.Event {
 	return history.Event{Kind: history.ExecutionResumed, EventID: history.PauseIDPrefix + "2", RequestedBy: "bob"}
 }
 
-// wantPaused fails unless exactly these instances are listed as paused.
+// wantPaused fails if the instances that are listed as paused are not exactly these.
 func wantPaused(f *kit.Fixture, want ...string) {
 	f.T.Helper()
 	page, err := f.Provider.ListInstances(f.Ctx(), provider.ListQuery{Status: provider.StatusPaused})

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Payloads tests that values of users are returned as the same JSON, regardless of how the services treat their
-// characters.
+// Payloads tests that values of users are returned as the same JSON, even if they contain characters that services can
+// alter.
 func Payloads() kit.Group {
 	return kit.Group{Name: "payloads", Cases: []kit.Case{
 		{Name: "StartInputs", Run: startInputs},
@@ -20,7 +20,7 @@ func Payloads() kit.Group {
 	}}
 }
 
-// alteredDocuments returns JSON documents that services have altered before.
+// alteredDocuments returns JSON documents that services have altered in the past.
 func alteredDocuments() []string {
 	return []string{
 		`null`, `true`, `0`, `-0.0`, `1e400`, `12345678901234567890123456789`, `1.50`, `""`, `[]`, `{}`,
@@ -32,7 +32,7 @@ func alteredDocuments() []string {
 	}
 }
 
-// same reports whether two documents are the same JSON. Numbers are compared as text, strings by their values.
+// same reports whether two documents are the same JSON. It compares numbers as text and strings by their values.
 func same(a, b []byte) bool {
 	return bytes.Equal(kit.Canonical(a), kit.Canonical(b))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// Redispatch tests that a redispatch reads the outputs of a committed turn from its segment and sends those that are
-// not settled (R4, R9).
+// Redispatch tests that a redispatch reads the outputs of a committed turn from its segment and sends the outputs that
+// are not settled (R4, R9).
 func Redispatch() kit.Group {
 	return kit.Group{Name: "redispatch", Cases: []kit.Case{
 		{Name: "OnlyWhatIsUnsettledIsSentAgain", Run: onlyUnsettled},
@@ -54,12 +54,13 @@ func onlyUnsettled(f *kit.Fixture) {
 	}
 }
 
-// A repeated dispatch can omit outputs that the previous one sent, so each test uses its own instance.
+// fromCovering uses a separate instance for each test, because a redispatch can omit outputs that the previous one
+// sent.
 func fromCovering(f *kit.Fixture) {
 	for from, want := range map[int][]int64{0: {2, 3, 4}, 1: {2, 3, 4}, 2: {3, 4}, 3: {4}, 4: nil} {
 		e := f.Start(fmt.Sprint("from-", from))
 		for range 3 {
-			e.Commit(kit.Activity(kit.Queue)) // 2, 3 and 4, by the messages at 1, 2 and 3
+			e.Commit(kit.Activity(kit.Queue)) // events 2, 3 and 4 of the messages at 1, 2 and 3
 		}
 		f.WantWork(kit.Queue, 2, 3, 4)
 		f.Redispatch(e, kit.At(from))
@@ -101,7 +102,7 @@ func sameAgain(f *kit.Fixture) {
 	first := bodies()
 	again := make([]string, len(first))
 	for i, body := range first {
-		if again[i] = body; i < 2 { // a resent work item differs only in this mark
+		if again[i] = body; i < 2 { // a resent work item differs only in this field
 			again[i] = strings.Replace(body, `,"token":`, `,"again":true,"token":`, 1)
 		}
 	}
@@ -134,7 +135,7 @@ func statusRepaired(f *kit.Fixture) {
 	}
 }
 
-// unwritten commits a turn whose status cannot be written. The commit succeeds nevertheless.
+// unwritten commits a turn whose status cannot be written. The commit still succeeds.
 func unwritten(f *kit.Fixture, e *kit.Execution, events ...history.Event) {
 	f.T.Helper()
 	f.Fail(kit.Fault{Operation: kit.Update, Failure: kit.Rejected, Times: 1})
@@ -175,7 +176,7 @@ func statusRefreshed(f *kit.Fixture) {
 	f.WantNothingSent()
 }
 
-// The last turn writes the terminal status, after all outputs were sent (R9).
+// endNotRefreshed checks that the last turn writes the terminal status after all outputs were sent (R9).
 func endNotRefreshed(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
@@ -220,7 +221,7 @@ func unsentSent(f *kit.Fixture) {
 	f.WantStatus("a", provider.StatusRunning)
 }
 
-// A frozen function continues and redispatches a history that it read long ago.
+// noRevival checks a frozen function that continues and redispatches a history that it read long ago.
 func noRevival(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest/internal/kit"
 )
 
-// References tests that later events refer to the data of external events, which is read from its location.
+// References tests that later events refer to the data of external events, and that reads resolve these references.
 func References() kit.Group {
 	return kit.Group{Name: "references", Cases: []kit.Case{
 		{Name: "OneIsReadFromWhereItLies", Run: readsDocuments},

@@ -98,7 +98,7 @@ type StuckError struct{ Item string }
 
 func (e *StuckError) Error() string { return e.Item + " cannot be given back" }
 
-// Texts of the first execution and of later ones.
+// Texts of the first execution and of later executions.
 const (
 	First  = "first"
 	Second = "second"

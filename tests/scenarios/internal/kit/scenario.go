@@ -18,7 +18,7 @@ import (
 type Scenario struct {
 	// Name is the name of the test and of the orchestration.
 	Name string
-	// Register adds the orchestration with this name, and what only this scenario needs.
+	// Register adds the orchestration with this name, and the registrations that only this scenario needs.
 	Register func(r *perdure.Registry, name string)
 	// Hold gives a client of the hub to the activities before they run. It is nil if they need none.
 	Hold  func(c *client.Client)
@@ -122,7 +122,7 @@ func Compact(doc []byte) string {
 	return b.String()
 }
 
-// Run registers a function as the orchestration of the scenario, and adds what it needs.
+// Run registers a function as the orchestration of the scenario, and makes the additional registrations.
 func Run[In, Out any](
 	fn func(*perdure.OrchestrationContext, In) (Out, error), more ...func(r *perdure.Registry),
 ) func(r *perdure.Registry, name string) {

@@ -1,4 +1,4 @@
-// Command orchestrator is the orchestrator of the end-to-end tests' application.
+// Command orchestrator is the orchestrator function of the application of the end-to-end tests.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command renewer is the renewer of the end-to-end tests' application.
+// Command renewer is the renewer function of the application of the end-to-end tests.
 package main
 
 import "github.com/perdure/perdure/lambdahandler"

@@ -1,4 +1,5 @@
-// Command worker is the worker of the end-to-end tests' application. Its activities hold a client of the hub.
+// Command worker is the worker function of the application of the end-to-end tests. Its activities have a client of the
+// hub.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command api is the HTTP API of the faults' application.
+// Command api is the API function of the application of the fault tests.
 package main
 
 import "github.com/perdure/perdure/lambdahandler"

@@ -1,4 +1,4 @@
-// Command orchestrator is the orchestrator of the faults' application.
+// Command orchestrator is the orchestrator function of the application of the fault tests.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command renewer is the renewer of the faults' application.
+// Command renewer is the renewer function of the application of the fault tests.
 package main
 
 import "github.com/perdure/perdure/lambdahandler"

@@ -1,4 +1,4 @@
-// Command worker is the worker of the faults' application.
+// Command worker is the worker function of the application of the fault tests.
 package main
 
 import (

@@ -1,0 +1,72 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/cmd/perdure/internal/operations"
+	"github.com/perdure/perdure/httpapi"
+)
+
+type deadLetterArgs struct {
+	Queue    string `json:"queue,omitempty" jsonschema:"queue of the dead letters: inbox, timers or a work queue"`
+	Reason   string `json:"reason,omitempty" jsonschema:"prefix of the reason, such as corrupt:"`
+	Instance string `json:"instance,omitempty" jsonschema:"ID of the instance that they belong to"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"maximum number of dead letters, 1 to 50, default 20"`
+}
+
+type noArgs struct{}
+
+// deadLetters returns dead letters in the form of the HTTP API.
+func deadLetters(found []admin.DeadLetter) []httpapi.DeadLetter {
+	all := make([]httpapi.DeadLetter, len(found))
+	for i := range found {
+		all[i] = httpapi.NewDeadLetter(&found[i])
+	}
+	return all
+}
+
+func (s *server) deadLetters(ctx context.Context, c call[deadLetterArgs]) (*answer, error) {
+	limit, err := limitOf(c.in.Limit, 20, 50)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.hub.Admin.DeadLetters(ctx, admin.DeadLetterQuery{
+		Queue: c.in.Queue, ReasonPrefix: c.in.Reason, InstanceID: c.in.Instance, TimeLimit: s.timeout / 2,
+	}, limit)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := encodeItems(deadLetters(found.Items))
+	if err != nil {
+		return nil, err
+	}
+	n := fitting(docs, maxListBytes)
+	a := &answer{Summary: fmt.Sprintf("%d dead letters.", n)}
+	if !found.Complete || n < len(docs) {
+		a.Notice = "There may be more dead letters: count_dead_letters has the totals, and filters select others."
+	}
+	text := operations.DeadLetterTable(found.Items[:n])
+	return a, a.setData(text, struct {
+		Complete bool `json:"complete"`
+	}{found.Complete && n == len(docs)}, list{nameItems, docs[:n]})
+}
+
+func (s *server) countDeadLetters(ctx context.Context, _ call[noArgs]) (*answer, error) {
+	counts, err := s.hub.Admin.CountDeadLetters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := encodeItems(counts)
+	if err != nil {
+		return nil, err
+	}
+	total, text := 0, ""
+	for _, c := range counts {
+		total += c.Visible + c.InFlight
+		text += fmt.Sprintf("%s: about %d, of which %d are hidden\n", c.Queue, c.Visible+c.InFlight, c.InFlight)
+	}
+	a := &answer{Summary: fmt.Sprintf("About %d dead letters in %d queues.", total, len(counts))}
+	return a, a.setData(text, struct{}{}, list{"queues", docs[:fitting(docs, maxListBytes)]})
+}
