@@ -112,7 +112,7 @@ func TestDoctor_wrongBucketLifecycleRules_areReported(t *testing.T) {
 			return []dynamo.ExpiryRule{{Prefix: "other/", Days: 1}}
 		},
 		"expires objects under test/m/\n  impact: copies": func(h *tool) []dynamo.ExpiryRule {
-			return []dynamo.ExpiryRule{{Prefix: mailed(h), Filtered: true, Days: 60}}
+			return []dynamo.ExpiryRule{{Prefix: messagePrefix(h), Filtered: true, Days: 60}}
 		},
 		"under test/m/ before they are 60 days old": func(h *tool) []dynamo.ExpiryRule {
 			return []dynamo.ExpiryRule{{Prefix: messagePrefix(h), Days: 59}}
