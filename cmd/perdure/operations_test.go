@@ -10,10 +10,10 @@ import (
 // noOperation contains the commands that do not operate on a hub's data, with the reason.
 var noOperation = map[string]string{
 	"completion": "shell", "help": "shell", "version": "this program", "ui": "serves the web UI",
-	"mcp": "serves other operations to assistants",
+	"mcp":    "serves other operations to assistants",
 	"worker": "runs a worker", "dev": "runs an application", "init": "writes source code", "vet": "checks source code",
 	"verify": "replays histories", "import": "converts a history", "versions": "summarizes lists",
-	"doctor": "checks the AWS resources of a hub",
+	"doctor": "checks the AWS resources of a hub", "whoami": "describes the caller",
 }
 
 func TestOperations_commands_matchTable(t *testing.T) {
