@@ -96,7 +96,7 @@ var table = slices.Concat(instanceOperations, controlOperations, jobOperations, 
 // CommonErrors returns the problem codes that each route can return.
 func CommonErrors() map[int][]string {
 	return codes{
-		http.StatusBadRequest:            {"invalid_request", "no_such_route"},
+		http.StatusBadRequest:            {"invalid_request"},
 		http.StatusNotFound:              {"no_such_route"},
 		http.StatusMethodNotAllowed:      {"method_not_allowed"},
 		http.StatusRequestEntityTooLarge: {"payload_too_large"},

@@ -34,7 +34,7 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 	notJSON := want{http.StatusUnsupportedMediaType, "unsupported_media_type", "Content-Type"}
 	nobody := want{http.StatusNotFound, "instance_not_found", "instanceId"}
 	noRoute := want{http.StatusNotFound, "no_such_route", ""}
-	slashed := want{http.StatusBadRequest, "no_such_route", "path"}
+	slashed := want{http.StatusNotFound, "no_such_route", "path"}
 	method := want{http.StatusMethodNotAllowed, "method_not_allowed", ""}
 	secretBody := `{"input":"` + secret + `"}`
 	for name, tt := range map[string]struct {

@@ -28,8 +28,8 @@ func TestRoutes_unknownPath_isNotFound(t *testing.T) {
 	}
 }
 
-// An unknown path may contain an ID with slashes that a gateway has decoded. A 404 would mean that the instance does
-// not exist. The response is therefore a 400 that reports the unknown path and the encoding of the ID.
+// An unknown path may contain an ID with slashes that a gateway has decoded. The code of the response is not that of a
+// missing instance, and the detail has the encoding of the ID.
 func TestRoutes_unknownPathWithID_explainsEncodingOfTheID(t *testing.T) {
 	t.Parallel()
 	for path, id := range map[string]string{
@@ -56,7 +56,7 @@ func TestRoutes_unknownPathWithID_explainsEncodingOfTheID(t *testing.T) {
 			h := standing(t)
 			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 				a := h.call(t, method, path, "")
-				a.wantProblem(http.StatusBadRequest, "no_such_route", "path")
+				a.wantProblem(http.StatusNotFound, "no_such_route", "path")
 				if want := "base64url without padding: ~" + base64.RawURLEncoding.EncodeToString([]byte(id)) +
 					`"`; !strings.Contains(a.Body.String(), want) ||
 					!strings.Contains(a.Body.String(), "openapi.json") {
@@ -69,7 +69,7 @@ func TestRoutes_unknownPathWithID_explainsEncodingOfTheID(t *testing.T) {
 		})
 	}
 	a := setup(t).call(t, http.MethodGet, "/v1/instances/"+strings.Repeat("a/", 2000), "")
-	a.wantProblem(http.StatusBadRequest, "no_such_route", "path")
+	a.wantProblem(http.StatusNotFound, "no_such_route", "path")
 	if a.Body.Len() > 500 {
 		t.Errorf("the response has %d bytes", a.Body.Len())
 	}

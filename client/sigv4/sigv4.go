@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
@@ -29,9 +28,9 @@ import (
 // The services for which requests are signed.
 const (
 	// ServiceAPIGateway is the service of an API of API Gateway.
-	ServiceAPIGateway = "execute-api"
+	ServiceAPIGateway = apiclient.ServiceAPIGateway
 	// ServiceLambda is the service of a function URL.
-	ServiceLambda = "lambda"
+	ServiceLambda = apiclient.ServiceLambda
 )
 
 // Option is an option of WithConfig.
@@ -55,7 +54,7 @@ func WithConfig(cfg aws.Config, opts ...Option) client.DialOption {
 		opt(&o)
 	}
 	return apiclient.OptionFunc(func(c *apiclient.Config) error {
-		service, region := ofHost(c.Endpoint.Hostname())
+		service, region := apiclient.ServiceOf(c.Endpoint.Hostname())
 		o := options{firstOf(o.service, service, ServiceAPIGateway), firstOf(o.region, region, cfg.Region)}
 		switch {
 		case cfg.Credentials == nil:
@@ -89,25 +88,4 @@ func firstOf(texts ...string) string {
 		}
 	}
 	return ""
-}
-
-// ofHost returns the service and the region of a host of AWS: <id>.execute-api.<region>.amazonaws.com or
-// <id>.lambda-url.<region>.on.aws. Both are empty for other hosts.
-func ofHost(host string) (service, region string) {
-	parts := strings.Split(host, ".")
-	if len(parts) < 4 {
-		return "", ""
-	}
-	aws := strings.HasSuffix(host, ".amazonaws.com") || strings.HasSuffix(host, ".amazonaws.com.cn") ||
-		strings.HasSuffix(host, ".on.aws")
-	switch {
-	case !aws:
-		return "", ""
-	case strings.HasPrefix(parts[1], ServiceAPIGateway): // also execute-api-fips
-		return ServiceAPIGateway, parts[2]
-	case parts[1] == "lambda-url":
-		return ServiceLambda, parts[2]
-	default:
-		return "", ""
-	}
 }

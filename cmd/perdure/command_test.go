@@ -43,6 +43,7 @@ type tool struct {
 	attended  bool           // the terminal is interactive
 	sleep     func(ctx context.Context, d time.Duration) error
 	stderr    io.Writer // default: err
+	identity  func(ctx context.Context) (cli.Identity, error)
 	ticker    func(every time.Duration) (ticks <-chan time.Time, stop func())
 	now       func() time.Time // default: began
 }
@@ -62,12 +63,20 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 	h.out.Reset()
 	h.err.Reset()
 	clock := func() time.Time { return began }
+	hub := cli.Hub{
+		Client: cmp.Or(h.client, client.New(h.Provider, client.WithClock(clock))),
+		Admin:  cmp.Or(h.admin, admin.New(h.Provider, admin.WithClock(clock))),
+	}
 	open := func(_ context.Context, name string) (cli.Hub, error) {
 		h.openedHub = name
-		return cli.Hub{
-			Client: cmp.Or(h.client, client.New(h.Provider, client.WithClock(clock))),
-			Admin:  cmp.Or(h.admin, admin.New(h.Provider, admin.WithClock(clock))),
-		}, h.openError
+		if isOverAPI(h.t) && h.openError == nil {
+			return dialed(h.t, hub, clock), nil
+		}
+		return hub, h.openError
+	}
+	openAPI := func(_ context.Context, endpoint string) (cli.Hub, error) {
+		h.openedHub = endpoint
+		return dialed(h.t, hub, clock), h.openError
 	}
 	deployed := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
 	now := func() time.Time { return began }
@@ -79,7 +88,7 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 		stderr = h.stderr
 	}
 	env := &cli.Env{
-		OpenHub: open, OpenDeployment: deployed, Getenv: func(k string) string {
+		OpenHub: open, OpenAPI: openAPI, Identity: h.identity, OpenDeployment: deployed, Getenv: func(k string) string {
 			return h.env[k]
 		}, Stdin: strings.NewReader(h.in), Stdout: &h.out, Stderr: stderr,
 		Now: now, Sleep: h.sleep, NewTicker: h.ticker, Interactive: h.attended,

@@ -39,7 +39,8 @@ func addCommands(root *cobra.Command, env *cli.Env) {
 	addGroup(root, "schedules", schedules.New(env))
 	addGroup(root, "operations",
 		operations.Versions(env), operations.Jobs(env), operations.UI(env), mcpserver.Command(env),
-		operations.DeadLetters(env), operations.Reconcile(env), operations.Doctor(env), operations.Sweep(env))
+		operations.DeadLetters(env), operations.Reconcile(env), operations.Doctor(env), operations.Sweep(env),
+		operations.WhoAmI(env))
 	const developmentGroup = "development"
 	addGroup(root, developmentGroup,
 		development.Dev(env), development.Init(env), development.Vet(env), development.Verify(env),
@@ -79,7 +80,7 @@ func addGroup(root *cobra.Command, id string, commands ...*cobra.Command) {
 // rootHelp returns the help of the root command. It has two commands per line, so that all commands fit on one screen.
 func rootHelp(root *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage:   perdure <command> [flags]\nExample: %s\n", root.Long,
+	fmt.Fprintf(&b, "%s\nUsage:   perdure <command> [flags]\nExample: %s\n", root.Long,
 		strings.TrimSpace(root.Example))
 	for _, group := range root.Groups() {
 		commands := slices.DeleteFunc(slices.Clone(root.Commands()), func(cmd *cobra.Command) bool {
@@ -95,7 +96,7 @@ func rootHelp(root *cobra.Command) string {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
-	fmt.Fprintf(&b, "\nFlags:\n%s\n%s", root.LocalFlags().FlagUsages(), rootNotes)
+	fmt.Fprintf(&b, "\nFlags:\n%s%s", root.LocalFlags().FlagUsages(), rootNotes)
 	return b.String()
 }
 

@@ -11,9 +11,12 @@ var (
 		"retention", "versions", "entities", "cancellation", "queries", "details", "compensation",
 	}
 	matrixInterfaces = []string{
-		"client", "http", "cli", "ui", "kit", "verify", "export and import", "reconcile", "linter",
+		"client", "http", "cli", cliOverAPI, "ui", "kit", "verify", "export and import", "reconcile", "linter",
 	}
 )
+
+// cliOverAPI is the command line over the HTTP API. Its cells run the checks of the command line.
+const cliOverAPI = "cli over API"
 
 // cell is the position of a check in the matrix: a feature and an interface.
 type cell struct{ feature, via string }

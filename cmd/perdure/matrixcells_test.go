@@ -49,6 +49,10 @@ func matrixCells() map[cell]check {
 	} {
 		maps.Copy(all, cells)
 	}
+	for _, feature := range matrixFeatures {
+		all[cell{feature, cliOverAPI}] = all[cell{feature, "cli"}]
+	}
+	all[cell{"large payloads", cliOverAPI}] = check{reason: "sweep needs direct access; http reads large payloads"}
 	return all
 }
 

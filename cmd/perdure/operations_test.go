@@ -13,7 +13,7 @@ var noOperation = map[string]string{
 	"mcp":    "serves other operations to assistants",
 	"worker": "runs a worker", "dev": "runs an application", "init": "writes source code", "vet": "checks source code",
 	"verify": "replays histories", "import": "converts a history", "versions": "summarizes lists",
-	"doctor": "checks the AWS resources of a hub",
+	"doctor": "checks the AWS resources of a hub", "whoami": "describes the caller",
 }
 
 func TestOperations_commands_matchTable(t *testing.T) {

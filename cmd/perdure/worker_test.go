@@ -41,6 +41,7 @@ func work(t *testing.T, does string, enough func(text string) bool, args ...stri
 	t.Setenv("AWS_REGION", "eu-north-1")
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
 	t.Setenv("PERDURE_TABLE", "of another hub")
+	t.Setenv("PERDURE_API", "https://another.example.com")
 	t.Setenv("PERDURE_QUEUE", "inherited")
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, stop := context.WithCancel(t.Context())

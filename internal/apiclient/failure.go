@@ -27,6 +27,15 @@ type failure struct {
 	cost               int // of a retry, in tokens of the budget
 }
 
+// StatusError is a response that is not one of the API, such as that of a gateway.
+type StatusError struct {
+	Status int
+	Body   string // an excerpt
+}
+
+// Error implements error.
+func (e *StatusError) Error() string { return fmt.Sprintf("status %d: %s", e.Status, e.Body) }
+
 // NewError returns the error of an operation that no problem describes.
 func NewError(operation, instanceID string, retryable bool, cause error) error {
 	return &provider.Error{Op: "HTTP." + operation, InstanceID: instanceID, Retryable: retryable, Err: cause}
@@ -72,7 +81,7 @@ func (c *Client) rejected(o *api.Operation, call *Call, resp *http.Response, bod
 		http.StatusGatewayTimeout, http.StatusRequestTimeout:
 		f.transient = true
 	}
-	err := fmt.Errorf("status %d: %s", resp.StatusCode, provider.Excerpt(string(body)))
+	var err error = &StatusError{Status: resp.StatusCode, Body: provider.Excerpt(string(body))}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		err = fmt.Errorf("%w; check the credentials and the grants of the caller", err)

@@ -78,11 +78,11 @@ var Internal = Problem{
 	Detail: "internal error; see the log of the API",
 }
 
-// SlashedID returns the problem of a path without a route because a gateway decoded a slash in an ID. The status is not
-// 404, because a program would interpret 404 as a missing instance.
+// SlashedID returns the problem of a path without a route, possibly because a gateway decoded a slash in an ID. Its code
+// differs from that of a missing instance.
 func SlashedID(encoded string) error {
 	return &Problem{
-		Status: http.StatusBadRequest, Code: apiwire.CodeNoRoute, Field: FieldPath,
+		Status: http.StatusNotFound, Code: apiwire.CodeNoRoute, Field: FieldPath,
 		Detail: ErrNoRoute.Detail + ": " + encoded,
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/cmd/perdure/internal/program"
 )
@@ -99,7 +100,7 @@ func runWorkers(ctx context.Context, env *cli.Env, args []string, queue string) 
 // workerEnviron returns the environment of a program that serves the hub and the queue. It removes the variables of
 // this tool that select another hub, and the variable that marks a Lambda environment.
 func workerEnviron(env *cli.Env, environ []string, queue string) []string {
-	drop := []string{"AWS_LAMBDA_RUNTIME_API", "PERDURE_TABLE", "PERDURE_HUB"}
+	drop := []string{"AWS_LAMBDA_RUNTIME_API", "PERDURE_TABLE", "PERDURE_HUB", client.EndpointVariable}
 	add := []string{"PERDURE_HUB=" + env.HubName}
 	if queue != "" {
 		drop = append(drop, "PERDURE_QUEUE")

@@ -129,6 +129,9 @@ func (env *Env) DeploymentCommand(
 		Use: use, Short: short, ValidArgsFunction: env.completeArgument(""),
 		Args: func(cmd *cobra.Command, args []string) error { return CheckArgs(cmd, args, "") },
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := env.RequireDirect(cmd, "it uses the hub's AWS resources"); err != nil {
+				return err
+			}
 			h, err := env.OpenDeployment(cmd.Context(), env.HubName)
 			if err != nil {
 				return &OpenError{err}

@@ -30,7 +30,7 @@ func (env *Env) completeArgument(argument string) cobra.CompletionFunc {
 		}
 		ids, err := env.instanceIDs(cmd.Context())
 		if err != nil {
-			fmt.Fprintln(env.Stderr, term.OneLine(ErrorText(err, env.HubName)))
+			fmt.Fprintln(env.Stderr, term.OneLine(env.ErrorText(err)))
 			return nil, cobra.ShellCompDirectiveError
 		}
 		return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
@@ -25,6 +27,10 @@ import (
 type Env struct {
 	OpenHub        func(ctx context.Context, name string) (Hub, error)
 	OpenDeployment func(ctx context.Context, hub string) (*hubadmin.Admin, error)
+	// OpenAPI opens the hub of an HTTP API. The default is (*Env).OpenEndpoint.
+	OpenAPI func(ctx context.Context, endpoint string) (Hub, error)
+	// Identity reads the identity of the AWS credentials. The default is ReadIdentity.
+	Identity func(ctx context.Context) (Identity, error)
 
 	Getenv func(string) string
 	Stdin  io.Reader
@@ -37,9 +43,11 @@ type Env struct {
 	Sleep     func(ctx context.Context, d time.Duration) error
 	NewTicker func(every time.Duration) (ticks <-chan time.Time, stop func())
 
-	// HubName and JSON are the global flags --hub and --json.
-	HubName string
-	JSON    bool
+	// HubName, Endpoint and JSON are the global flags --hub, --api and --json.
+	HubName  string
+	Endpoint string
+	JSON     bool
+	flags    *pflag.FlagSet
 }
 
 // Hub contains the clients of a hub.
@@ -51,8 +59,14 @@ type Hub struct {
 // NewHub returns the clients of a provider's hub.
 func NewHub(p provider.Provider) Hub { return Hub{Client: client.New(p), Admin: admin.New(p)} }
 
-// Open opens the hub. The error is an OpenError.
+// Open opens the hub directly or over the HTTP API. An error of direct access is an OpenError.
 func (env *Env) Open(ctx context.Context) (Hub, error) {
+	if endpoint := env.API(); endpoint != "" {
+		if env.OpenAPI != nil {
+			return env.OpenAPI(ctx, endpoint)
+		}
+		return env.OpenEndpoint(ctx, endpoint)
+	}
 	h, err := env.OpenHub(ctx, env.HubName)
 	if err != nil {
 		return h, &OpenError{err}

@@ -10,7 +10,8 @@ import (
 )
 
 // ErrorText returns the message of an error, followed by the fix.
-func ErrorText(err error, hub string) string {
+func (env *Env) ErrorText(err error) string {
+	hub := env.Place()
 	var (
 		unopened *OpenError
 		field    *provider.FieldError
@@ -20,15 +21,15 @@ func ErrorText(err error, hub string) string {
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	case errors.As(err, &unopened) && errors.Is(err, provider.ErrNotFound):
-		return fmt.Sprintf("hub %q not found in this account and region; set --hub or PERDURE_HUB, "+
+		return fmt.Sprintf("%s not found in this account and region; set --hub or PERDURE_HUB, "+
 			"and check AWS_PROFILE and AWS_REGION", hub)
 	case errors.As(err, &unopened):
-		return fmt.Sprintf("open hub %q: %v; "+
+		return fmt.Sprintf("open %s: %v; "+
 			"check AWS credentials, AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL", hub, err)
 	case errors.As(err, &field):
 		return field.Error()
 	case errors.Is(err, client.ErrUnknownOrchestration):
-		return fmt.Sprintf("no build deployed to hub %q has this orchestration and version; check the spelling, "+
+		return fmt.Sprintf("no build deployed to %s has this orchestration and version; check the spelling, "+
 			"or deploy it and retry after a moment", hub)
 	case errors.Is(err, client.ErrAlreadyExists):
 		return alreadyExistsText(err, hub)
@@ -37,7 +38,7 @@ func ErrorText(err error, hub string) string {
 	case errors.Is(err, client.ErrActivityNotFound):
 		return "activity not found in the current execution; perdure history lists the event IDs of its activities"
 	case errors.Is(err, client.ErrNotFound):
-		return fmt.Sprintf("instance not found in hub %q; run perdure list to see its instances", hub)
+		return fmt.Sprintf("instance not found in %s; run perdure list to see its instances", hub)
 	case errors.Is(err, provider.ErrCorrupt):
 		return err.Error() + "; deploy a newer build, restore the item from a backup, " +
 			"or delete the instance with perdure purge --force"
@@ -72,7 +73,7 @@ func alreadyExistsText(err error, hub string) string {
 	if e, ok := errors.AsType[*client.AlreadyExistsError](err); ok && e.Holder() != "" {
 		what = " by " + e.Holder()
 	}
-	return fmt.Sprintf("instance ID already in use in hub %q%s; "+
+	return fmt.Sprintf("instance ID already in use in %s%s; "+
 		"check it with perdure status, or set another --id or --if-exists", hub, what)
 }
 

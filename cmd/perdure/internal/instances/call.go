@@ -46,11 +46,11 @@ If --timeout expires first, the command exits with code 4 and the call continues
 func entityError(env *cli.Env, entity string, err error) error {
 	switch {
 	case errors.Is(err, client.ErrUnknownOrchestration):
-		return cli.Exitf(cli.CodeError, "no build deployed to hub %q has entity %q; check the spelling, "+
-			"or deploy it and retry after a moment", env.HubName, entity)
+		return cli.Exitf(cli.CodeError, "no build deployed to %s has entity %q; check the spelling, "+
+			"or deploy it and retry after a moment", env.Place(), entity)
 	case errors.Is(err, client.ErrNotFound):
-		return cli.Exitf(cli.CodeError, "key of entity %q not found in hub %q; the first call creates it, "+
-			"and perdure list --name @%s lists all keys", entity, env.HubName, entity)
+		return cli.Exitf(cli.CodeError, "key of entity %q not found in %s; the first call creates it, "+
+			"and perdure list --name @%s lists all keys", entity, env.Place(), entity)
 	default:
 		return err
 	}

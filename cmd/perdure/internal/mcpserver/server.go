@@ -52,7 +52,7 @@ func newServer(ctx context.Context, env *cli.Env, hub cli.Hub, allowed map[strin
 		atEnd: func(f func()) (stop func() bool) { return context.AfterFunc(ctx, f) },
 	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "perdure", Version: version()}, &mcp.ServerOptions{
-		Instructions: instructions(env.HubName),
+		Instructions: instructions(env.HubLabel()),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	s.addReads()
@@ -125,7 +125,7 @@ func (s *server) run(
 	if err != nil {
 		return nil, err
 	}
-	a.Hub = s.env.HubName
+	a.Hub = s.env.HubLabel()
 	return a.result()
 }
 
@@ -135,5 +135,5 @@ func (s *server) errorText(ctx context.Context, err error) string {
 		return fmt.Sprintf("the call took longer than %s; request less, or retry later: %s", s.timeout,
 			term.OneLine(err.Error()))
 	}
-	return term.OneLine(cli.ErrorText(err, s.env.HubName))
+	return term.OneLine(s.env.ErrorText(err))
 }

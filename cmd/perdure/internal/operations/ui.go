@@ -12,13 +12,12 @@ import (
 // UI returns the command ui.
 func UI(env *cli.Env) *cobra.Command {
 	var port int
-	var api string
 	cmd := &cobra.Command{
 		Use: "ui", Short: "Serve the web UI",
 		Long: `Serve the web UI until the command is interrupted.
 
 The server listens on 127.0.0.1 only, and the browser gets no credentials. The command calls AWS with your
-credentials or, with --api, calls an API endpoint and signs requests to endpoints of AWS. Every user of this
+credentials or, with --api, calls an API endpoint. Every user of this
 machine who can connect to the port has your permissions in the web UI. Requests from other web pages, and
 with other host names, are rejected.`,
 		Example: `  perdure ui
@@ -29,7 +28,7 @@ with other host names, are rejected.`,
 			if port < 0 || port > 65535 {
 				return fmt.Errorf("--port must be 0 to 65535, is %d; see %s --help", port, cmd.CommandPath())
 			}
-			h, err := webui.API(cmd.Context(), env, api)
+			h, err := webui.API(cmd.Context(), env, env.API())
 			if err != nil {
 				return err
 			}
@@ -37,7 +36,5 @@ with other host names, are rejected.`,
 		},
 	}
 	cmd.Flags().IntVar(&port, "port", 0, "port to listen on (default: a free port)")
-	cmd.Flags().StringVar(&api, "api", "", "URL of an API endpoint, without /v1 (default: direct access to the hub)")
-	cli.CompleteFlag[string](cmd, "api")
 	return cmd
 }

@@ -57,11 +57,11 @@ func printAccepted(env *cli.Env, id string, err error) error {
 func scheduleError(env *cli.Env, err error) error {
 	switch {
 	case errors.Is(err, client.ErrUnknownOrchestration):
-		return cli.Exitf(cli.CodeError, "no build deployed to hub %q supports schedules; "+
-			"deploy functions of this release", env.HubName)
+		return cli.Exitf(cli.CodeError, "no build deployed to %s supports schedules; "+
+			"deploy functions of this release", env.Place())
 	case errors.Is(err, client.ErrNotFound):
-		return cli.Exitf(cli.CodeError, "schedule not found in hub %q; "+
-			"run perdure schedule list to see its schedules", env.HubName)
+		return cli.Exitf(cli.CodeError, "schedule not found in %s; "+
+			"run perdure schedule list to see its schedules", env.Place())
 	case errors.Is(err, client.ErrEnded):
 		return &cli.ExitError{
 			Code: cli.CodeError,

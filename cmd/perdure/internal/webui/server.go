@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -32,19 +31,14 @@ func API(ctx context.Context, env *cli.Env, endpoint string) (http.Handler, erro
 		return httpapi.New(h.Client, h.Admin, httpapi.WithLogger(log), httpapi.WithClock(env.Now)), nil
 	}
 
-	to, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(endpoint, "/"), "/v1"))
-	if err != nil || to.Host == "" || to.Scheme != "https" && to.Scheme != "http" {
-		return nil, fmt.Errorf("--api must be the URL of an endpoint, "+
-			"such as https://a1b2c3d4.execute-api.eu-west-1.amazonaws.com, is %q", endpoint)
-	}
-	transport, err := transportFor(ctx, to)
+	to, err := env.DialAPI(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
 	return &httputil.ReverseProxy{
-		Transport: transport,
+		Transport: &authorizer{api: to, next: http.DefaultTransport},
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(to)
+			r.SetURL(to.Endpoint)
 			for _, name := range privateHeaders {
 				r.Out.Header.Del(name)
 			}
@@ -58,7 +52,7 @@ func API(ctx context.Context, env *cli.Env, endpoint string) (http.Handler, erro
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusBadGateway)
 			fmt.Fprintf(w, `{"type":"about:blank","title":"Bad Gateway","status":502,"code":"unavailable",`+
-				`"retryable":true,"detail":%s}`, strconv.Quote("cannot reach the API at "+to.Host))
+				`"retryable":true,"detail":%s}`, strconv.Quote("cannot reach the API at "+to.Endpoint.Host))
 		},
 	}, nil
 }

@@ -18,8 +18,9 @@ func main() {
 	}
 	_, onLambda := os.LookupEnv("AWS_LAMBDA_RUNTIME_API")
 	_, elsewhere := os.LookupEnv("PERDURE_TABLE")
+	_, api := os.LookupEnv("PERDURE_API")
 	fmt.Printf("hub %s, queue %s, region %s, on Lambda %v, another hub's table %v\n",
-		os.Getenv("PERDURE_HUB"), os.Getenv("PERDURE_QUEUE"), os.Getenv("AWS_REGION"), onLambda, elsewhere)
+		os.Getenv("PERDURE_HUB"), os.Getenv("PERDURE_QUEUE"), os.Getenv("AWS_REGION"), onLambda, elsewhere || api)
 	fmt.Fprint(os.Stderr, "a complaint without an end")
 	switch does {
 	case "ends":

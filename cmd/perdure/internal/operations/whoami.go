@@ -1,0 +1,186 @@
+package operations
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/api"
+	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/term"
+	"github.com/perdure/perdure/internal/apiclient"
+	"github.com/perdure/perdure/internal/apiwire"
+)
+
+// probeTimeout limits the time for all requests of whoami.
+const probeTimeout = 30 * time.Second
+
+// probeID is the ID of an object that does not exist.
+const probeID = "perdure-whoami"
+
+// whoamiResult is the --json output of whoami.
+type whoamiResult struct {
+	// Identity is the ARN of the AWS credentials, or the subject of the JWT. Verified is false for a subject.
+	Identity string `json:"identity"`
+	Verified bool   `json:"verified"`
+	Account  string `json:"account,omitempty"`
+	// Transport is "direct" or "api". Hub or API is set.
+	Transport     string            `json:"transport"`
+	Hub           string            `json:"hub,omitempty"`
+	API           string            `json:"api,omitempty"`
+	Region        string            `json:"region,omitempty"`
+	Authorization cli.Authorization `json:"authorization"`
+	Operations    []permission      `json:"operations"`
+}
+
+// permission reports whether the caller may use an operation: "allowed", "denied" or "unknown".
+type permission struct {
+	Operation string `json:"operation"`
+	Allowed   string `json:"allowed"`
+	Grant     string `json:"grant"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+const (
+	allowed = "allowed"
+	denied  = "denied"
+	unknown = "unknown"
+)
+
+// WhoAmI returns the command whoami.
+func WhoAmI(env *cli.Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "whoami", Short: "Show your identity and permissions", ValidArgsFunction: cobra.NoFileCompletions,
+		Long: `Show the caller's identity, the transport, and the operations that the caller may use.
+
+The identity is that of the AWS credentials, or the subject of the JWT, whose signature is not verified.
+Over the HTTP API, the command sends requests that only read and that name objects that do not exist.
+Operations that change something are not called: whether they are allowed is unknown. With direct access,
+IAM decides each call to AWS, and no operations are listed.`,
+		Example: `  perdure whoami
+  perdure whoami --api https://a1b2c3d4.execute-api.eu-west-1.amazonaws.com --json`,
+		Args: func(cmd *cobra.Command, args []string) error { return cli.CheckArgs(cmd, args, "") },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := whoami(cmd.Context(), env)
+			if err != nil {
+				return err
+			}
+			return env.PrintResult(r, whoamiText(r))
+		},
+	}
+}
+
+func whoami(ctx context.Context, env *cli.Env) (*whoamiResult, error) {
+	r := &whoamiResult{Transport: "direct", Authorization: cli.AuthorizationIAM, Operations: []permission{}}
+	endpoint := env.API()
+	if endpoint == "" {
+		r.Hub = env.HubName
+	} else {
+		how, err := env.AuthorizationOf(endpoint)
+		if err != nil {
+			return nil, err
+		}
+		r.Transport, r.API, r.Authorization = "api", endpoint, how
+	}
+	if err := identify(ctx, env, r); err != nil {
+		return nil, err
+	}
+	if endpoint == "" {
+		return r, nil
+	}
+	c, err := env.DialAPI(ctx, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	_, region := apiclient.ServiceOf(c.Endpoint.Hostname())
+	r.Region = cmp.Or(region, r.Region)
+	ctx, stop := context.WithTimeout(ctx, probeTimeout)
+	defer stop()
+	for _, o := range api.Operations() {
+		if o.Path != "" {
+			r.Operations = append(r.Operations, probe(ctx, c, &o))
+		}
+	}
+	return r, nil
+}
+
+// identify sets the identity of the caller.
+func identify(ctx context.Context, env *cli.Env, r *whoamiResult) error {
+	switch r.Authorization {
+	case cli.AuthorizationNone:
+		return nil
+	case cli.AuthorizationToken:
+		token, err := env.Token()(ctx)
+		if err != nil {
+			return err
+		}
+		r.Identity, err = cli.Subject(token)
+		return err
+	}
+	read := env.Identity
+	if read == nil {
+		read = cli.ReadIdentity
+	}
+	who, err := read(ctx)
+	r.Identity, r.Account, r.Region, r.Verified = who.ARN, who.Account, who.Region, err == nil
+	return err
+}
+
+// probe calls an operation that only reads. Every response of the API means that the call is allowed.
+func probe(ctx context.Context, c *apiclient.Client, o *api.Operation) permission {
+	p := permission{Operation: o.ID, Allowed: unknown, Grant: o.Grant}
+	if o.Changes || o.Method != http.MethodGet {
+		p.Reason = "not called, because the operation is not a GET request"
+		return p
+	}
+	call := apiclient.Call{
+		Operation: o.ID, Path: slices.Repeat([]string{probeID}, strings.Count(o.Path, "{")),
+		Errors: func(*apiwire.Problem) error { p.Allowed = allowed; return nil },
+	}
+	_, err := c.Do(ctx, call)
+	status, isStatus := errors.AsType[*apiclient.StatusError](err)
+	switch {
+	case err == nil:
+		p.Allowed = allowed
+	case p.Allowed == allowed:
+	case isStatus && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden):
+		p.Allowed, p.Reason = denied, fmt.Sprintf("status %d", status.Status)
+	default:
+		p.Reason = term.OneLine(err.Error())
+	}
+	return p
+}
+
+func whoamiText(r *whoamiResult) string {
+	var b strings.Builder
+	identity := cmp.Or(term.Clean(r.Identity), "none")
+	if r.Authorization == cli.AuthorizationToken {
+		identity += " (JWT, not verified)"
+	}
+	fmt.Fprintf(&b, "identity:   %s\n", identity)
+	if r.API == "" {
+		fmt.Fprintf(&b, "transport:  direct, hub %s", term.Clean(r.Hub))
+	} else {
+		fmt.Fprintf(&b, "transport:  HTTP API %s, authorization %s", term.Clean(r.API), r.Authorization)
+	}
+	if r.Region != "" {
+		fmt.Fprintf(&b, ", region %s", term.Clean(r.Region))
+	}
+	b.WriteString("\n")
+	if r.API == "" {
+		b.WriteString("operations: IAM decides each call to AWS\n")
+		return b.String()
+	}
+	t := term.Table{Header: []string{"OPERATION", "ALLOWED", "GRANT"}}
+	for _, p := range r.Operations {
+		t.Add(p.Operation, p.Allowed, p.Grant)
+	}
+	return b.String() + "\n" + t.String()
+}
