@@ -346,6 +346,18 @@ func TestFollow_throttledHub_isRetriedWithBackoff(t *testing.T) {
 	})
 }
 
+func TestFollow_shortestPollInterval_yieldsNewEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, p := inBubble(t)
+		time.AfterFunc(time.Microsecond, func() { p.Append("one", completed("1")) })
+		all, err := client.Collect(c.Follow(t.Context(), "one", client.WithPollInterval(1)))
+		if err != nil || len(all) != 2 {
+			t.Errorf("%v, %v", all, err)
+		}
+	})
+}
+
 func TestFollow_permanentError_isReturned(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)

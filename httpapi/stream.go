@@ -36,8 +36,11 @@ const (
 	// batchGap is the time without an event after which a long poll with events responds. It is longer than the delay
 	// of the next poll of the hub.
 	batchGap = 100 * time.Millisecond
+	// batchTime is the time after its first event at which a long poll responds in any case, because further events can
+	// follow without such a gap.
+	batchTime = 3 * batchGap / 2
 	// pollInterval and longPollInterval are the longest times between two reads of the hub. An event of a long poll
-	// also waits for batchGap, and must still arrive within a second.
+	// also waits for batchTime, and must still arrive within a second.
 	pollInterval     = time.Second
 	longPollInterval = pollInterval - 2*batchGap
 )
@@ -148,6 +151,7 @@ type watcher struct {
 	out        *eventstream.Writer
 	poll       bool // a long poll
 	longest    time.Duration
+	due        time.Time // the time at which a long poll with events responds
 }
 
 // next is an event of the history, or the error that ends it.
@@ -201,10 +205,13 @@ func (w *watcher) run() error {
 
 // patience returns the time to wait for the next event before the stream sends a comment, or the long poll responds.
 func (w *watcher) patience() time.Duration {
-	if w.poll {
-		return batchGap
+	switch {
+	case !w.poll:
+		return keepAlive
+	case w.due.IsZero():
+		w.due = time.Now().Add(batchTime)
 	}
-	return keepAlive
+	return min(batchGap, time.Until(w.due))
 }
 
 // follow reads events in another goroutine, one ahead of the stream, so that a slow reader holds at most two.

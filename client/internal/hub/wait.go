@@ -85,7 +85,7 @@ func (h *Hub) poll(
 }
 
 // Jitter returns a random duration between half of d and d, so that clients do not poll at the same moment.
-func Jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }
+func Jitter(d time.Duration) time.Duration { return d - rand.N(d/2+1) }
 
 // WaitError returns the error of ctx if ctx has ended, and err otherwise.
 func WaitError(ctx context.Context, instanceID string, err error) error {
