@@ -175,7 +175,8 @@ func (h *hub) schedules(end time.Time) {
 				ID: "nightly", Orchestration: report, Expression: "cron(0 2 * * ? *)", TimeZone: "Europe/Berlin",
 			},
 			NextDue: end.Add(19 * time.Hour).Truncate(time.Hour),
-			LastRun: run("order-00003", schedule.OutcomeCompleted, ""), Counts: schedule.Counts{Started: 211, Failed: 1},
+			LastRun: run("order-00003", schedule.OutcomeCompleted, ""),
+			Counts:  schedule.Counts{Started: 211, Failed: 1},
 		},
 		{
 			Schedule: schedule.Schedule{ID: "sync", Orchestration: "import", Expression: "rate(5 minutes)"},

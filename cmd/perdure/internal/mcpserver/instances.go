@@ -129,7 +129,9 @@ func (s *server) list(ctx context.Context, c call[listArgs]) (*answer, error) {
 }
 
 func listAnswer(p *page[client.Status], pauses bool) (*answer, error) {
-	a := &answer{Summary: fmt.Sprintf("%d instances, the newest first.", len(p.items)), Notice: p.notice(), cursor: p.next}
+	a := &answer{
+		Summary: fmt.Sprintf("%d instances, the newest first.", len(p.items)), Notice: p.notice(), cursor: p.next,
+	}
 	text := instances.ListText(p.items, pauses)
 	return a, a.setData(text, pageHead{p.next}, list{nameItems, p.docs})
 }

@@ -24,8 +24,8 @@ const (
 	// maxSectionBytes is the size at which a section is cut. All sections are smaller, because a part of a procedure
 	// is dangerous.
 	maxSectionBytes = 8 << 10
-	// headingWeight is the number of occurrences that a word counts for in a heading, or in the first cell of a row, which
-	// names an alarm, a status or an error.
+	// headingWeight is the number of occurrences that a word counts for in a heading, or in the first cell of a row,
+	// which names an alarm, a status or an error.
 	headingWeight = 6
 	// maxQueryBytes is the maximum size of a query.
 	maxQueryBytes = 500
