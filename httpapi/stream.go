@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure/client"
@@ -36,8 +37,11 @@ const (
 	// batchGap is the time without an event after which a long poll with events responds. It is longer than the delay
 	// of the next poll of the hub.
 	batchGap = 100 * time.Millisecond
-	// pollInterval and longPollInterval are the longest times between two reads of the hub. An event of a long poll also
-	// waits for batchGap, and must still arrive within a second.
+	// batchTime is the time after its first event at which a long poll responds in any case, because further events can
+	// follow without such a gap.
+	batchTime = 3 * batchGap / 2
+	// pollInterval and longPollInterval are the longest times between two reads of the hub. An event of a long poll
+	// also waits for batchTime, and must still arrive within a second.
 	pollInterval     = time.Second
 	longPollInterval = pollInterval - 2*batchGap
 )
@@ -148,6 +152,8 @@ type watcher struct {
 	out        *eventstream.Writer
 	poll       bool // a long poll
 	longest    time.Duration
+	full       sync.Once // starts the end of a long poll with events
+	stop       func()    // ends the long poll
 }
 
 // next is an event of the history, or the error that ends it.
@@ -166,6 +172,7 @@ func (w *watcher) run() error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.longest)
 	defer cancel()
+	w.stop = cancel
 	events := w.follow(ctx)
 	defer func() {
 		cancel()
@@ -201,10 +208,11 @@ func (w *watcher) run() error {
 
 // patience returns the time to wait for the next event before the stream sends a comment, or the long poll responds.
 func (w *watcher) patience() time.Duration {
-	if w.poll {
-		return batchGap
+	if !w.poll {
+		return keepAlive
 	}
-	return keepAlive
+	w.full.Do(func() { time.AfterFunc(batchTime, w.stop) })
+	return batchGap
 }
 
 // follow reads events in another goroutine, one ahead of the stream, so that a slow reader holds at most two.

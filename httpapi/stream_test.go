@@ -420,6 +420,31 @@ func TestStream_bufferingGateway_isALongPoll(t *testing.T) {
 	})
 }
 
+// A long poll does not hold events back while further ones follow.
+func TestStream_longPollOfBusyInstance_hasEventsWithinASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		h.start(t, "one")
+		const commits, interval = 400, 30 * time.Millisecond
+		from := time.Now()
+		for i := range commits {
+			time.AfterFunc(time.Duration(i+1)*interval, func() {
+				h.Append("one", history.Event{Kind: history.TurnStarted, Time: began, Version: "1.0.0"})
+			})
+		}
+		for at, n := "x1.1", 0; n < commits; {
+			a := h.call(t, http.MethodGet, streamPath+"?wait=20s&lastEventId="+at, "").want(http.StatusOK)
+			for _, e := range parse(t, a.Body.String()) {
+				n, at = n+1, e.id
+				if late := time.Since(from) - time.Duration(n)*interval; late < 0 || late > time.Second {
+					t.Fatalf("event %s arrived %s after its commit", e.id, late)
+				}
+			}
+		}
+	})
+}
+
 // A long poll has the events that fit a response of Lambda. A stream has no limit.
 func TestStream_largeEvents_fitTheResponse(t *testing.T) {
 	t.Parallel()
