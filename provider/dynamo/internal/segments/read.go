@@ -185,31 +185,6 @@ func withoutEvents(it table.Item) table.Item {
 	return h
 }
 
-// ReadHistory reads the events of an execution page by page, with strong consistency. It holds at most one page and one
-// segment in memory. It reads a document when it reaches the reference to it.
-func (st *Store) ReadHistory(
-	ctx context.Context, instanceID, executionID string, after int64,
-) iter.Seq2[history.Event, error] {
-	return func(yield func(history.Event, error) bool) {
-		for s, err := range st.Stream(ctx, instanceID, executionID, nil) {
-			if err != nil {
-				yield(history.Event{}, err)
-				return
-			}
-			for i := range s.Events {
-				if s.Events[i].ID <= after {
-					continue
-				}
-				e := s.Events[i]
-				err := st.showDocuments(ctx, instanceID, &e)
-				if !yield(e, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
 // showDocuments replaces references by documents in a copy of the event, because the memory of the cached history must
 // not grow.
 func (st *Store) showDocuments(ctx context.Context, instanceID string, e *history.Event) error {

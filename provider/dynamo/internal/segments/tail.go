@@ -27,14 +27,47 @@ func (st *Store) ReadTail(
 			s.next, err = st.segmentOf(ctx, instanceID, executionID, at.Event)
 		}
 		if err == nil {
-			err = s.run(ctx, func(segment provider.Segment, _ error) bool {
-				return st.yieldTail(ctx, instanceID, &segment, at, yield)
-			})
+			err = st.yieldTails(ctx, &s, at, yield)
 		}
 		if err != nil {
 			yield(history.Event{}, wrapError(instanceID, executionID, err))
 		}
 	}
+}
+
+// searchFrom is the position from which ReadHistory searches the segment. The search has more requests than a read of
+// so few events.
+const searchFrom = 500
+
+// ReadHistory reads the events of an execution page by page, with strong consistency. It holds at most one page and one
+// segment in memory. It reads a document when it reaches the reference to it.
+func (st *Store) ReadHistory(
+	ctx context.Context, instanceID, executionID string, after int64,
+) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
+		s := stream{
+			table: st.table, instanceID: instanceID, executionID: executionID, consistency: provider.Strong,
+		}
+		var err error
+		if after >= searchFrom {
+			s.next, err = st.segmentOf(ctx, instanceID, executionID, after)
+		}
+		if err == nil {
+			err = st.yieldTails(ctx, &s, &provider.Tail{Event: after}, yield)
+		}
+		if err != nil {
+			yield(history.Event{}, wrapError(instanceID, executionID, err))
+		}
+	}
+}
+
+// yieldTails yields the events of a stream after a position, and advances the position.
+func (st *Store) yieldTails(
+	ctx context.Context, s *stream, at *provider.Tail, yield func(history.Event, error) bool,
+) error {
+	return s.run(ctx, func(segment provider.Segment, _ error) bool {
+		return st.yieldTail(ctx, s.instanceID, &segment, at, yield)
+	})
 }
 
 // yieldTail yields the events of a segment after a position. It reports whether the caller wants more.
