@@ -129,10 +129,11 @@ const (
 	shutdownTimeout = 30 * time.Second // longer than a wait for a result
 )
 
-// endStreams ends streams when ctx ends, so that they do not delay the end of the process.
+// endStreams ends streams when ctx ends, so that they do not delay the end of the process. A POST to their path raises
+// an event named stream.
 func endStreams(ctx context.Context, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/events/stream") {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/events/stream") {
 			limited, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(ctx, cancel)()

@@ -178,6 +178,24 @@ func TestEndStreams_processStops_endsStreams(t *testing.T) {
 	})
 }
 
+func TestEndStreams_eventNamedStream_isRaised(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		h := endStreams(ctx, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			stop()
+			if synctest.Wait(); r.Context().Err() != nil {
+				t.Error("the end of the process aborts the request")
+			}
+		}))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/instances/a/events/stream", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.ServeHTTP(nil, r)
+	})
+}
+
 // The server limits the time of requests and responses, but not that of a stream. The end of the process ends a stream.
 func TestServeHTTP_stream_lastsUntilTheProcessStops(t *testing.T) {
 	t.Parallel()
