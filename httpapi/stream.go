@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure/client"
@@ -151,7 +152,8 @@ type watcher struct {
 	out        *eventstream.Writer
 	poll       bool // a long poll
 	longest    time.Duration
-	due        time.Time // the time at which a long poll with events responds
+	full       sync.Once // starts the end of a long poll with events
+	stop       func()    // ends the long poll
 }
 
 // next is an event of the history, or the error that ends it.
@@ -170,6 +172,7 @@ func (w *watcher) run() error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.longest)
 	defer cancel()
+	w.stop = cancel
 	events := w.follow(ctx)
 	defer func() {
 		cancel()
@@ -205,13 +208,11 @@ func (w *watcher) run() error {
 
 // patience returns the time to wait for the next event before the stream sends a comment, or the long poll responds.
 func (w *watcher) patience() time.Duration {
-	switch {
-	case !w.poll:
+	if !w.poll {
 		return keepAlive
-	case w.due.IsZero():
-		w.due = time.Now().Add(batchTime)
 	}
-	return min(batchGap, time.Until(w.due))
+	w.full.Do(func() { time.AfterFunc(batchTime, w.stop) })
+	return batchGap
 }
 
 // follow reads events in another goroutine, one ahead of the stream, so that a slow reader holds at most two.
