@@ -335,9 +335,14 @@ func TestWhoAmI_overAPI_reportsReads(t *testing.T) {
 	defer server.Close()
 	h.env[cli.TokenVariable] = "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"alice"}`)) + ".x"
 	var got struct {
-		Identity, Transport, Authorization string
-		Verified                           bool
-		Operations                         []struct{ Operation, Allowed string }
+		Identity      string `json:"identity"`
+		Transport     string `json:"transport"`
+		Authorization string `json:"authorization"`
+		Verified      bool   `json:"verified"`
+		Operations    []struct {
+			Operation string `json:"operation"`
+			Allowed   string `json:"allowed"`
+		} `json:"operations"`
 	}
 	if err := json.Unmarshal([]byte(h.mustRun("whoami", "--api", server.URL, "--json")), &got); err != nil {
 		t.Fatal(err)

@@ -67,8 +67,8 @@ func checkTimeout(cmd *cobra.Command) error {
 	return nil
 }
 
-// directCommands are the commands that need direct access to AWS, with the reason, without those of operations that have
-// no route and those of the hub's AWS resources.
+// directCommands are the commands that need direct access to AWS, with the reason, without the commands of operations
+// that have no route and the commands of the hub's AWS resources.
 var directCommands = map[string]string{
 	"dev": "it runs a local AWS", "worker": "it polls the queues of the hub",
 	"verify": "it reads stored payloads for the new build",

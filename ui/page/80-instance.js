@@ -5,8 +5,8 @@ const blockedAdvice = {
   unregistered: 'Deploy a build that registers this version of the orchestration. The instance then continues.',
   blocked_outside: 'The code waits for something other than a future of the engine. Fix the code location in the message, and deploy.',
   foreign_goroutine: 'The code calls the engine from its own goroutine. Use perdure.Go at the code location in the message, and deploy.',
-  payload_too_large: 'The code continues as new with more unconsumed inputs than one commit can pass on. Deploy code that consumes more of them first. Nothing is lost.',
-  poison: 'Its turn repeatedly ended the process: out of memory, os.Exit, or the 30 s timeout of the invocation. Find the cause in the log of the orchestrator, fix it and deploy. If you change only the memory size, raise any event to start the next turn.',
+  payload_too_large: 'The code continues as new with too many unconsumed inputs for one commit. Deploy code that consumes more of them first. Nothing is lost.',
+  poison: 'A turn repeatedly ended the process: out of memory, os.Exit, or the 30 s timeout of the invocation. Find the cause in the log of the orchestrator, fix it and deploy. If you change only the memory size, raise any event to start the next turn.',
   corrupt: 'The history cannot be read. If a newer release wrote it, deploy that release. Otherwise restore the item in the message. Terminate ends the instance without reading its history.',
 };
 

@@ -78,8 +78,8 @@ var Internal = Problem{
 	Detail: "internal error; see the log of the API",
 }
 
-// SlashedID returns the problem of a path without a route, possibly because a gateway decoded a slash in an ID. Its code
-// differs from that of a missing instance.
+// SlashedID returns the problem of a path without a route, possibly because a gateway decoded a slash in an ID. Its
+// code differs from that of a missing instance.
 func SlashedID(encoded string) error {
 	return &Problem{
 		Status: http.StatusNotFound, Code: apiwire.CodeNoRoute, Field: FieldPath,

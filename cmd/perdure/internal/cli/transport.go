@@ -24,8 +24,8 @@ import (
 
 // Environment variables of the authorization of API requests.
 const (
-	TokenVariable        = "PERDURE_API_TOKEN"
-	tokenCommandVariable = "PERDURE_API_TOKEN_COMMAND"
+	TokenVariable        = "PERDURE_API_TOKEN"         //nolint:gosec // the name of a variable
+	tokenCommandVariable = "PERDURE_API_TOKEN_COMMAND" //nolint:gosec // the name of a variable
 )
 
 const (

@@ -123,6 +123,7 @@ func identify(ctx context.Context, env *cli.Env, r *whoamiResult) error {
 		}
 		r.Identity, err = cli.Subject(token)
 		return err
+	case cli.AuthorizationIAM:
 	}
 	read := env.Identity
 	if read == nil {
