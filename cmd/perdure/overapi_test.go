@@ -277,7 +277,7 @@ func TestAuthorizationOf_endpoint_followsHostAndToken(t *testing.T) {
 			}
 			return ""
 		}}
-		got, err := env.AuthorizationOf(tt.endpoint)
+		got, err := env.Authorizer().Of(tt.endpoint)
 		if got != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%s with token %q: %q, %v, want %q", tt.endpoint, tt.token, got, err, tt.want)
 		}
@@ -294,7 +294,7 @@ func TestToken_command_isCachedForAMinuteAndChecked(t *testing.T) {
 		}
 		return ""
 	}}
-	source := env.Token()
+	source := env.Authorizer().Token()
 	for _, tt := range []struct {
 		after time.Duration
 		want  string
@@ -310,7 +310,7 @@ func TestToken_command_isCachedForAMinuteAndChecked(t *testing.T) {
 		}
 		return ""
 	}
-	if _, err := env.Token()(t.Context()); err == nil || strings.Contains(err.Error(), "secret") {
+	if _, err := env.Authorizer().Token()(t.Context()); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("a token with a line feed: %v", err)
 	}
 }

@@ -27,7 +27,7 @@ import (
 type Env struct {
 	OpenHub        func(ctx context.Context, name string) (Hub, error)
 	OpenDeployment func(ctx context.Context, hub string) (*hubadmin.Admin, error)
-	// OpenAPI opens the hub of an HTTP API. The default is (*Env).OpenEndpoint.
+	// OpenAPI opens the hub of an HTTP API. The default is Authorizer.Hub.
 	OpenAPI func(ctx context.Context, endpoint string) (Hub, error)
 	// Identity reads the identity of the AWS credentials. The default is ReadIdentity.
 	Identity func(ctx context.Context) (Identity, error)
@@ -65,7 +65,7 @@ func (env *Env) Open(ctx context.Context) (Hub, error) {
 		if env.OpenAPI != nil {
 			return env.OpenAPI(ctx, endpoint)
 		}
-		return env.OpenEndpoint(ctx, endpoint)
+		return env.Authorizer().Hub(ctx, endpoint)
 	}
 	h, err := env.OpenHub(ctx, env.HubName)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os/exec"
 	"strings"
@@ -78,9 +79,19 @@ func (env *Env) Place() string {
 	return fmt.Sprintf("hub %q", env.HubName)
 }
 
-// OpenEndpoint returns the clients of the hub of an HTTP API.
-func (env *Env) OpenEndpoint(ctx context.Context, endpoint string) (Hub, error) {
-	opts, err := env.dialOptions(ctx, endpoint)
+// Authorizer authorizes requests to HTTP APIs.
+type Authorizer struct {
+	environment func(name string) string
+	now         func() time.Time
+	stderr      io.Writer // of the token command
+}
+
+// Authorizer returns the authorizer of the command's environment.
+func (env *Env) Authorizer() Authorizer { return Authorizer{env.Getenv, env.Now, env.Stderr} }
+
+// Hub returns the clients of the hub of an HTTP API.
+func (a Authorizer) Hub(ctx context.Context, endpoint string) (Hub, error) {
+	opts, err := a.dialOptions(ctx, endpoint)
 	if err != nil {
 		return Hub{}, err
 	}
@@ -88,16 +99,16 @@ func (env *Env) OpenEndpoint(ctx context.Context, endpoint string) (Hub, error) 
 	if err != nil {
 		return Hub{}, invalidEndpoint(err)
 	}
-	a, err := admin.Dial(endpoint, opts...)
+	operated, err := admin.Dial(endpoint, opts...)
 	if err != nil {
 		return Hub{}, invalidEndpoint(err)
 	}
-	return Hub{Client: cl, Admin: a}, nil
+	return Hub{Client: cl, Admin: operated}, nil
 }
 
-// DialAPI returns a client that authorizes requests to an HTTP API.
-func (env *Env) DialAPI(ctx context.Context, endpoint string) (*apiclient.Client, error) {
-	opts, err := env.dialOptions(ctx, endpoint)
+// Dial returns a client that authorizes requests to an HTTP API.
+func (a Authorizer) Dial(ctx context.Context, endpoint string) (*apiclient.Client, error) {
+	opts, err := a.dialOptions(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -123,15 +134,15 @@ const (
 	AuthorizationNone  Authorization = "none"
 )
 
-// AuthorizationOf returns the authorization for an endpoint. Credentials are never sent over plain HTTP, except to this
+// Of returns the authorization for an endpoint. Credentials are never sent over plain HTTP, except to this
 // machine.
-func (env *Env) AuthorizationOf(endpoint string) (Authorization, error) {
+func (a Authorizer) Of(endpoint string) (Authorization, error) {
 	c, err := apiclient.Dial(endpoint)
 	if err != nil {
 		return "", invalidEndpoint(err)
 	}
 	host := c.Endpoint.Hostname()
-	token := env.getenv(TokenVariable) != "" || env.getenv(tokenCommandVariable) != ""
+	token := a.getenv(TokenVariable) != "" || a.getenv(tokenCommandVariable) != ""
 	service, _ := apiclient.ServiceOf(host)
 	local, plain := apiclient.IsLoopback(host), c.Endpoint.Scheme != "https"
 	switch {
@@ -146,22 +157,22 @@ func (env *Env) AuthorizationOf(endpoint string) (Authorization, error) {
 	}
 }
 
-// getenv is Getenv, which tests may not set.
-func (env *Env) getenv(name string) string {
-	if env.Getenv == nil {
+// getenv returns an environment variable. Tests may not set the environment.
+func (a Authorizer) getenv(name string) string {
+	if a.environment == nil {
 		return ""
 	}
-	return env.Getenv(name)
+	return a.environment(name)
 }
 
-func (env *Env) dialOptions(ctx context.Context, endpoint string) ([]client.DialOption, error) {
-	how, err := env.AuthorizationOf(endpoint)
+func (a Authorizer) dialOptions(ctx context.Context, endpoint string) ([]client.DialOption, error) {
+	how, err := a.Of(endpoint)
 	if err != nil {
 		return nil, err
 	}
 	switch how {
 	case AuthorizationToken:
-		return []client.DialOption{client.WithToken(env.Token())}, nil
+		return []client.DialOption{client.WithToken(a.Token())}, nil
 	case AuthorizationIAM:
 		cfg, err := config.LoadDefaultConfig(ctx)
 		if err != nil {
@@ -183,28 +194,28 @@ const tokenLifetime = time.Minute
 
 // Token returns the source of bearer tokens: PERDURE_API_TOKEN, or the output of the command in
 // PERDURE_API_TOKEN_COMMAND, which runs at most once a minute.
-func (env *Env) Token() func(ctx context.Context) (string, error) {
-	if token := env.getenv(TokenVariable); token != "" {
+func (a Authorizer) Token() func(ctx context.Context) (string, error) {
+	if token := a.getenv(TokenVariable); token != "" {
 		return func(context.Context) (string, error) { return checkToken(TokenVariable, token) }
 	}
-	command := env.getenv(tokenCommandVariable)
+	command := a.getenv(tokenCommandVariable)
 	var mu sync.Mutex
 	var token string
 	var read time.Time
 	return func(ctx context.Context) (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if token != "" && env.Now().Sub(read) < tokenLifetime {
+		if token != "" && a.now().Sub(read) < tokenLifetime {
 			return token, nil
 		}
 		run := exec.CommandContext(ctx, "/bin/sh", "-c", command) //nolint:gosec // the user sets the command
-		run.Stderr = env.Stderr
+		run.Stderr = a.stderr
 		out, err := run.Output()
 		if err != nil {
 			return "", fmt.Errorf("run %s: %w", tokenCommandVariable, err)
 		}
 		token, err = checkToken(tokenCommandVariable, strings.TrimSpace(string(out)))
-		read = env.Now()
+		read = a.now()
 		return token, err
 	}
 }

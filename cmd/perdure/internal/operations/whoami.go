@@ -83,7 +83,7 @@ func whoami(ctx context.Context, env *cli.Env) (*whoamiResult, error) {
 	if endpoint == "" {
 		r.Hub = env.HubName
 	} else {
-		how, err := env.AuthorizationOf(endpoint)
+		how, err := env.Authorizer().Of(endpoint)
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +95,7 @@ func whoami(ctx context.Context, env *cli.Env) (*whoamiResult, error) {
 	if endpoint == "" {
 		return r, nil
 	}
-	c, err := env.DialAPI(ctx, endpoint)
+	c, err := env.Authorizer().Dial(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func identify(ctx context.Context, env *cli.Env, r *whoamiResult) error {
 	case cli.AuthorizationNone:
 		return nil
 	case cli.AuthorizationToken:
-		token, err := env.Token()(ctx)
+		token, err := env.Authorizer().Token()(ctx)
 		if err != nil {
 			return err
 		}

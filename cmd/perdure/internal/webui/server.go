@@ -31,7 +31,7 @@ func API(ctx context.Context, env *cli.Env, endpoint string) (http.Handler, erro
 		return httpapi.New(h.Client, h.Admin, httpapi.WithLogger(log), httpapi.WithClock(env.Now)), nil
 	}
 
-	to, err := env.DialAPI(ctx, endpoint)
+	to, err := env.Authorizer().Dial(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,9 @@ func (st *Store) ReadTail(
 			s.next, err = st.segmentOf(ctx, instanceID, executionID, at.Event)
 		}
 		if err == nil {
-			err = st.yieldTails(ctx, &s, at, yield)
+			err = s.run(ctx, func(segment provider.Segment, _ error) bool {
+				return st.yieldTail(ctx, instanceID, &segment, at, yield)
+			})
 		}
 		if err != nil {
 			yield(history.Event{}, wrapError(instanceID, executionID, err))
@@ -53,21 +55,15 @@ func (st *Store) ReadHistory(
 			s.next, err = st.segmentOf(ctx, instanceID, executionID, after)
 		}
 		if err == nil {
-			err = st.yieldTails(ctx, &s, &provider.Tail{Event: after}, yield)
+			at := provider.Tail{Event: after}
+			err = s.run(ctx, func(segment provider.Segment, _ error) bool {
+				return st.yieldTail(ctx, instanceID, &segment, &at, yield)
+			})
 		}
 		if err != nil {
 			yield(history.Event{}, wrapError(instanceID, executionID, err))
 		}
 	}
-}
-
-// yieldTails yields the events of a stream after a position, and advances the position.
-func (st *Store) yieldTails(
-	ctx context.Context, s *stream, at *provider.Tail, yield func(history.Event, error) bool,
-) error {
-	return s.run(ctx, func(segment provider.Segment, _ error) bool {
-		return st.yieldTail(ctx, s.instanceID, &segment, at, yield)
-	})
 }
 
 // yieldTail yields the events of a segment after a position. It reports whether the caller wants more.
