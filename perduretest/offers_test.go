@@ -35,13 +35,14 @@ func sourceOf(t *testing.T, folder string) string {
 	return all.String()
 }
 
-// The backend of the Client implements all optional interfaces, except those for operators of queues.
+// The backend of the Client implements all optional interfaces, except some without an effect in tests.
 func TestClientAdapter_optionalInterfaces_areImplemented(t *testing.T) {
 	t.Parallel()
 	offers := map[string]reflect.Type{
 		// no credentials; for operators
 		"Identifier": nil, "provider.DeadLetters": nil, "provider.Reconciler": nil,
-		"Waiter": reflect.TypeFor[client.Waiter](), "UpdateWaiter": reflect.TypeFor[client.UpdateWaiter](),
+		"TailReader": nil, // saves reads; Follow polls without it
+		"Waiter":     reflect.TypeFor[client.Waiter](), "UpdateWaiter": reflect.TypeFor[client.UpdateWaiter](),
 		"provider.Querier":              reflect.TypeFor[provider.Querier](),
 		"provider.StartPreparer":        reflect.TypeFor[provider.StartPreparer](),
 		"provider.PayloadStoreProvider": reflect.TypeFor[provider.PayloadStoreProvider](),
