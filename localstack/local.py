@@ -96,9 +96,11 @@ def deployed(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
         cleanup.callback(stopped.set)
         watch.every(args.watch_every, place.endpoint, args.hub, stopped)
     api = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-    variables = {"AWS_ENDPOINT_URL": place.endpoint, **cloud.CREDENTIALS, "PERDURE_HUB": args.hub, "PERDURE_API": api}
-    announce(args, place, found, variables, cleanup)
-    return serve(args, variables, functools.partial(reload, args, place, build_and_deploy, cleanup))
+    variables = {"AWS_ENDPOINT_URL": place.endpoint, **cloud.CREDENTIALS, "PERDURE_HUB": args.hub}
+    announce(args, place, {"api": api, **found}, variables, cleanup)
+    # PERDURE_API is not exported, because commands that need direct access would reject it.
+    return serve(args, {**variables, "PERDURE_API": api},
+                 functools.partial(reload, args, place, build_and_deploy, cleanup))
 
 
 def reload(args: argparse.Namespace, place: cloud.Cloud, build_and_deploy: Callable[[], Any],
@@ -144,10 +146,10 @@ def start_cloud(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> clou
 
 def announce(args: argparse.Namespace, place: cloud.Cloud, found: dict[str, Any],
              variables: dict[str, str], cleanup: contextlib.ExitStack) -> None:
-    say(f"API: {variables['PERDURE_API']}")
+    say(f"API: {found['api']}")
     if place.log_dir:
         say(f"logs: {place.log_dir}")
-    tell(args, place, variables, {"api": variables["PERDURE_API"], **found}, cleanup)
+    tell(args, place, variables, found, cleanup)
 
 
 def tell(args: argparse.Namespace, place: cloud.Cloud, variables: dict[str, str],

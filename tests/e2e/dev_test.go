@@ -116,8 +116,9 @@ func develop(t *testing.T, dir string) *development {
 	environment := make(chan string, 100)
 	reading.Go(func() { lines(exported, environment) })
 	reading.Go(func() { lines(said, d.lines) })
-	d.await(t, "watching for changes") // perdure dev has printed its environment before this line
-	for range 6 {
+	d.await(t, "watching for changes")    // perdure dev has printed its environment before this line
+	t.Setenv(client.EndpointVariable, "") // of another hub
+	for range 5 {
 		name, value, _ := strings.Cut(strings.TrimPrefix(<-environment, "export "), "=")
 		t.Setenv(name, value)
 	}

@@ -95,11 +95,11 @@ func TestAPI_invalidInput_isRejected(t *testing.T) {
 	}
 }
 
-// An encoded slash is a 400 error that explains how to encode the ID, even if the gateway decodes the slash.
+// An encoded slash is a 404 error, because the gateway decodes the slash. The error explains how to encode the ID.
 func TestAPI_idWithASlash_isRejectedWithAdvice(t *testing.T) {
 	for _, path := range []string{"/instances/a%2Fb", "/instances/a%2Fb/history"} {
 		status, _, problem := request(t, "GET", path, "")
-		if detail, _ := problem["detail"].(string); status != http.StatusBadRequest ||
+		if detail, _ := problem["detail"].(string); status != http.StatusNotFound || problem["code"] != "no_such_route" ||
 			!strings.Contains(detail, "base64url without padding: ~YS9i") {
 			t.Errorf("%s: got HTTP %d %v", path, status, problem)
 		}

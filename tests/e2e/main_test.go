@@ -66,6 +66,7 @@ func withHub(f func() int) (code int, err error) {
 	for name, value := range cloud.Env {
 		os.Setenv(name, value)
 	}
+	os.Setenv(client.EndpointVariable, cloud.API) // commands call the API
 	p, err := dynamo.Open(ctx, "e2e")
 	if err != nil {
 		return 1, err
@@ -77,7 +78,7 @@ func withHub(f func() int) (code int, err error) {
 	defer os.RemoveAll(bin)
 	hub.admin = admin.New(p)
 	hub.cloud, hub.client, hub.sealing, hub.api, hub.perdure = cloud, client.New(p),
-		client.New(p, client.WithCodec(app.Codec())), cloud.Env["PERDURE_API"], filepath.Join(bin, "perdure")
+		client.New(p, client.WithCodec(app.Codec())), cloud.API, filepath.Join(bin, "perdure")
 	if err := goBuild(ctx, hub.perdure, "../../cmd/perdure"); err != nil {
 		return 1, err
 	}

@@ -190,7 +190,7 @@ func TestCodec_encryptedPayloads_areStoredEncrypted(t *testing.T) {
 
 // The doctor command reads the lifecycle rules of the bucket and reports no problem.
 func TestDoctor_bucketLifecycle_reportsNoProblem(t *testing.T) {
-	if out, exit := perdure(t, "doctor"); exit == 1 || strings.Contains(out, "bucket") {
+	if out, exit := perdure(t, "doctor", "--hub", "e2e"); exit == 1 || strings.Contains(out, "bucket") {
 		t.Errorf("got exit code %d: %s", exit, out)
 	}
 }

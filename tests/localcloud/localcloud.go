@@ -18,8 +18,9 @@ import (
 // Cloud is a running local AWS. It ends with this process, even if this process is killed.
 type Cloud struct {
 	// Env has the environment variables for clients: AWS_ENDPOINT_URL and credentials. After "up", it also has
-	// PERDURE_HUB and PERDURE_API.
+	// PERDURE_HUB, and API is the URL of the HTTP API.
 	Env map[string]string `json:"env"`
+	API string            `json:"api"`
 	// PID is the process ID of the emulator, which is the parent of the processes of the functions.
 	PID int `json:"pid"`
 	// LogDir is the folder of the logs: ministack.log of the emulator, and <function>.log of each function.
