@@ -81,6 +81,7 @@ func longTimeoutHub(tb testing.TB) *client.Client {
 	for name, value := range cloud.Env {
 		tb.Setenv(name, value)
 	}
+	tb.Setenv(client.EndpointVariable, cloud.API)
 	p, err := dynamo.Open(tb.Context(), "patient")
 	if err != nil {
 		tb.Fatal(err)

@@ -141,7 +141,7 @@ func (s *foreignWorker) renew() lease {
 	}
 	var b []byte
 	if s.asked++; s.asked%2 == 0 {
-		r, err := http.Post(hub.api+"/work-items/renew", "application/json", strings.NewReader(s.body))
+		r, err := http.Post(os.Getenv(client.EndpointVariable)+"/work-items/renew", "application/json", strings.NewReader(s.body))
 		if err != nil {
 			s.t.Fatal(err)
 		}

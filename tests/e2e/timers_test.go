@@ -81,6 +81,7 @@ func hopping(t *testing.T) *client.Client {
 	for name, value := range cloud.Env {
 		t.Setenv(name, value)
 	}
+	t.Setenv(client.EndpointVariable, cloud.API)
 	p, err := dynamo.Open(t.Context(), "hops")
 	if err != nil {
 		t.Fatal(err)
