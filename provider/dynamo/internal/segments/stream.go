@@ -23,7 +23,7 @@ func (st *Store) Stream(
 ) iter.Seq2[provider.Segment, error] {
 	return func(yield func(provider.Segment, error) bool) {
 		s := stream{
-			table: st.table, instanceID: instanceID, executionID: executionID, large: large,
+			store: st, instanceID: instanceID, executionID: executionID, large: large,
 			consistency: provider.Strong,
 		}
 		if err := s.run(ctx, yield); err != nil {
@@ -34,7 +34,7 @@ func (st *Store) Stream(
 
 // stream is the progress of reading a history.
 type stream struct {
-	table                   *table.Table
+	store                   *Store
 	instanceID, executionID string
 	next                    int64 // the number of the next segment
 	consistency             provider.Consistency
@@ -74,7 +74,7 @@ func (s *stream) read(ctx context.Context, yield func(provider.Segment, error) b
 		in.ConsistentRead = aws.Bool(s.consistency == provider.Strong)
 	}
 	c := decoder{Next: s.next}
-	for page, err := range s.table.Query(ctx, s.instanceID, in) {
+	for page, err := range s.store.table.Query(ctx, s.instanceID, in) {
 		if err != nil {
 			return err
 		}

@@ -17,23 +17,7 @@ func (st *Store) ReadTail(
 	ctx context.Context, instanceID, executionID string, at *provider.Tail,
 ) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
-		s := stream{
-			table: st.table, instanceID: instanceID, executionID: executionID, next: at.Segment,
-			consistency: provider.Eventual,
-		}
-		var err error
-		if s.next == 0 {
-			s.consistency = provider.Strong
-			s.next, err = st.segmentOf(ctx, instanceID, executionID, at.Event)
-		}
-		if err == nil {
-			err = s.run(ctx, func(segment provider.Segment, _ error) bool {
-				return st.yieldTail(ctx, instanceID, &segment, at, yield)
-			})
-		}
-		if err != nil {
-			yield(history.Event{}, wrapError(instanceID, executionID, err))
-		}
+		st.readAfter(ctx, instanceID, executionID, at, 1, yield)
 	}
 }
 
@@ -47,35 +31,46 @@ func (st *Store) ReadHistory(
 	ctx context.Context, instanceID, executionID string, after int64,
 ) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
-		s := stream{
-			table: st.table, instanceID: instanceID, executionID: executionID, consistency: provider.Strong,
-		}
-		var err error
-		if after >= searchFrom {
-			s.next, err = st.segmentOf(ctx, instanceID, executionID, after)
-		}
-		if err == nil {
-			at := provider.Tail{Event: after}
-			err = s.run(ctx, func(segment provider.Segment, _ error) bool {
-				return st.yieldTail(ctx, instanceID, &segment, &at, yield)
-			})
-		}
-		if err != nil {
-			yield(history.Event{}, wrapError(instanceID, executionID, err))
-		}
+		st.readAfter(ctx, instanceID, executionID, &provider.Tail{Event: after}, searchFrom, yield)
 	}
 }
 
-// yieldTail yields the events of a segment after a position. It reports whether the caller wants more.
-func (st *Store) yieldTail(
-	ctx context.Context, instanceID string, s *provider.Segment, at *provider.Tail,
+// readAfter yields the events after a position, and advances the position. If the segment of the position is not known,
+// it searches the segment from event searchedFrom on, and reads from the first segment for earlier positions.
+func (st *Store) readAfter(
+	ctx context.Context, instanceID, executionID string, at *provider.Tail, searchedFrom int64,
 	yield func(history.Event, error) bool,
+) {
+	s := stream{
+		store: st, instanceID: instanceID, executionID: executionID, next: at.Segment, consistency: provider.Eventual,
+	}
+	var err error
+	if s.next == 0 {
+		s.consistency = provider.Strong
+		if at.Event >= searchedFrom {
+			s.next, err = st.segmentOf(ctx, instanceID, executionID, at.Event)
+		}
+	}
+	if err == nil {
+		err = s.run(ctx, func(segment provider.Segment, _ error) bool {
+			return s.yieldAfter(ctx, &segment, at, yield)
+		})
+	}
+	if err != nil {
+		yield(history.Event{}, wrapError(instanceID, executionID, err))
+	}
+}
+
+// yieldAfter yields the events of a segment after a position, and advances the position. It reports whether the caller
+// continues the iteration.
+func (s *stream) yieldAfter(
+	ctx context.Context, segment *provider.Segment, at *provider.Tail, yield func(history.Event, error) bool,
 ) bool {
-	for _, e := range s.Events {
+	for _, e := range segment.Events {
 		if e.ID <= at.Event {
 			continue
 		}
-		err := st.showDocuments(ctx, instanceID, &e)
+		err := s.store.showDocuments(ctx, s.instanceID, &e)
 		if err == nil {
 			at.Event = e.ID
 		}
@@ -83,16 +78,13 @@ func (st *Store) yieldTail(
 			return false
 		}
 	}
-	at.Segment = s.Sequence + 1
+	at.Segment = segment.Sequence + 1
 	return true
 }
 
 // segmentOf returns the number of the segment that contains an event, or of the last segment if the event does not
 // exist. It searches backward from the end in steps that double, because most callers have read nearly everything.
 func (st *Store) segmentOf(ctx context.Context, instanceID, executionID string, eventID int64) (int64, error) {
-	if eventID <= 0 {
-		return 0, nil
-	}
 	start, err := st.table.GetExecutionItem(ctx, executionID, table.SegmentSK(0, 0))
 	switch {
 	case err != nil:
