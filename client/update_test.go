@@ -112,7 +112,7 @@ func TestUpdate_contextEndsSoon_returnsUpdatePending(t *testing.T) {
 		e, told := errors.AsType[*client.UpdateError](err)
 		if !told || e.Code != client.UpdatePending || !errors.Is(err, context.DeadlineExceeded) ||
 			sentUpdates(p) != 1 {
-			t.Errorf("told %v, sent %d times", err, sentUpdates(p))
+			t.Errorf("got error %v, %d messages, want a pending update and one message", err, sentUpdates(p))
 		}
 		if _, err := c.Update(short, "one", "address", nil); err == nil || sentUpdates(p) > 2 {
 			t.Errorf("after the end of the context: %v", err)

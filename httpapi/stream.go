@@ -162,7 +162,7 @@ type next struct {
 	err   error
 }
 
-// run sends events until the instance has ended, the time is over or the caller has disconnected.
+// run sends events until the instance has ended, its time has passed, or the caller has disconnected.
 func (w *watcher) run() error {
 	ctx := w.call.ctx()
 	if at, ok := ctx.Deadline(); ok {

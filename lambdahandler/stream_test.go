@@ -160,7 +160,7 @@ func (m middleware) Invoke(ctx context.Context, payload []byte) ([]byte, error) 
 	return m(ctx, payload)
 }
 
-// A stream ends when the process stops, before the time for running requests is over.
+// A stream ends when the process stops, before the time for running requests has passed.
 func TestEndStreams_processStops_endsStreams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -56,7 +56,7 @@ type Client struct {
 
 // Dial returns a client of the API at the endpoint. It makes no requests.
 func Dial(endpoint string, opts ...Option) (*Client, error) {
-	u, err := parse(endpoint)
+	u, err := ParseEndpoint(endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,8 @@ func Dial(endpoint string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-func parse(endpoint string) (*url.URL, error) {
+// ParseEndpoint returns the URL of an API, without a path of its routes.
+func ParseEndpoint(endpoint string) (*url.URL, error) {
 	u, err := url.Parse(endpoint)
 	switch {
 	case err != nil:

@@ -137,14 +137,14 @@ const (
 // Of returns the authorization for an endpoint. Credentials are never sent over plain HTTP, except to this
 // machine.
 func (a Authorizer) Of(endpoint string) (Authorization, error) {
-	c, err := apiclient.Dial(endpoint)
+	u, err := apiclient.ParseEndpoint(endpoint)
 	if err != nil {
 		return "", invalidEndpoint(err)
 	}
-	host := c.Endpoint.Hostname()
+	host := u.Hostname()
 	token := a.getenv(TokenVariable) != "" || a.getenv(tokenCommandVariable) != ""
 	service, _ := apiclient.ServiceOf(host)
-	local, plain := apiclient.IsLoopback(host), c.Endpoint.Scheme != "https"
+	local, plain := apiclient.IsLoopback(host), u.Scheme != "https"
 	switch {
 	case plain && !local && (token || service != ""):
 		return "", fmt.Errorf("--api must start with https:// for %s, because requests contain credentials", host)
