@@ -33,7 +33,7 @@ func (w *walk) makesMapIterator(e ast.Expr) bool {
 
 // collectsMap records an unsorted slice of a map's keys or values.
 func (w *walk) collectsMap(c *ast.CallExpr, callee *types.Func) {
-	if callee == nil || w.isSorted() {
+	if callee == nil {
 		return
 	}
 	switch callee.FullName() {
@@ -45,7 +45,9 @@ func (w *walk) collectsMap(c *ast.CallExpr, callee *types.Func) {
 	default:
 		return
 	}
-	w.recordUnsorted(c.Pos(), "makes an unsorted slice of a map")
+	if !w.isSorted() {
+		w.recordUnsorted(c.Pos(), "makes an unsorted slice of a map")
+	}
 }
 
 // recordUnsorted records an effect that the caller can remove by sorting.
@@ -328,12 +330,26 @@ func (w *walk) isSorted() bool {
 // sortedAfter reports whether a slice is sorted later in the function.
 func (w *walk) sortedAfter(slice ast.Expr) bool {
 	text := types.ExprString(slice)
-	return syntax.Contains(w.node.Body, func(n ast.Node) bool {
-		c, ok := n.(*ast.CallExpr)
-		return ok && c.Pos() >= slice.Pos() && w.sorts(c) && slices.ContainsFunc(c.Args, func(arg ast.Expr) bool {
+	return slices.ContainsFunc(w.sortingCalls(), func(c *ast.CallExpr) bool {
+		return c.Pos() >= slice.Pos() && slices.ContainsFunc(c.Args, func(arg ast.Expr) bool {
 			return syntax.Mentions(arg, text)
 		})
 	})
+}
+
+// sortingCalls returns the calls in the function that sort. It searches once per function, because each call whose
+// result is assigned asks for them.
+func (w *walk) sortingCalls() []*ast.CallExpr {
+	if w.sorting == nil {
+		w.sorting = []*ast.CallExpr{}
+		ast.Inspect(w.node.Body, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CallExpr); ok && w.sorts(c) {
+				w.sorting = append(w.sorting, c)
+			}
+			return true
+		})
+	}
+	return w.sorting
 }
 
 // sorts reports whether a call sorts: it calls package sort, or a function with "sort" in its name.

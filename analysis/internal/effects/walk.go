@@ -20,6 +20,8 @@ type walk struct {
 	node  *node
 	stack []ast.Node
 	once  int // number of surrounding calls that run their arguments once
+	// sorting is nil until sortingCalls has searched.
+	sorting []*ast.CallExpr
 }
 
 func (w *walk) over(body ast.Node) {

@@ -240,30 +240,48 @@ func LookUp(name string) (k *Known, ok bool) {
 	if k, ok := index()[name]; ok {
 		return k, true
 	}
-	for i := range table {
-		for _, pattern := range table[i].names {
-			if match(pattern, name) {
-				return &table[i], true
-			}
+	name = strings.ReplaceAll(name, receiver, escaped)
+	for _, p := range patterns() {
+		if p.matches(name) {
+			return p.known, true
 		}
 	}
 	return nil, false
 }
 
-// match reports whether a pattern matches a name. * matches any text, except in a pointer receiver.
-func match(pattern, name string) bool {
-	const receiver, escaped = "(*", "(&"
-	parts := strings.Split(strings.ReplaceAll(pattern, receiver, escaped), "*")
-	name, found := strings.CutPrefix(strings.ReplaceAll(name, receiver, escaped), parts[0])
-	if !found || len(parts) == 1 {
-		return false // exact names are in the index
+// In patterns and the names that they match, pointer receivers have no *, which matches any text.
+const receiver, escaped = "(*", "(&"
+
+// pattern is a name of the table with *.
+type pattern struct {
+	// parts are the texts between the *. The last one is empty if the pattern ends with *.
+	parts []string
+	known *Known
+}
+
+// patterns returns the patterns in the order of the table.
+var patterns = sync.OnceValue(func() (all []pattern) {
+	for i := range table {
+		for _, name := range table[i].names {
+			if parts := strings.Split(strings.ReplaceAll(name, receiver, escaped), "*"); len(parts) > 1 {
+				all = append(all, pattern{parts, &table[i]})
+			}
+		}
 	}
-	for _, part := range parts[1:] {
+	return all
+})
+
+func (p *pattern) matches(name string) bool {
+	name, found := strings.CutPrefix(name, p.parts[0])
+	if !found {
+		return false
+	}
+	for _, part := range p.parts[1:] {
 		at := strings.Index(name, part)
 		if at < 0 {
 			return false
 		}
 		name = name[at+len(part):]
 	}
-	return name == "" || strings.HasSuffix(pattern, "*")
+	return name == "" || p.parts[len(p.parts)-1] == ""
 }
