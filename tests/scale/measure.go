@@ -41,17 +41,16 @@ const (
 	// share the default quota of an account, which is 1,000.
 	concurrency = 500
 	// Instances start in rounds. The interval between rounds exceeds the time for which a process caches the builds.
-	// The rounds together have at least enoughActivities activities, and at least enoughAlone instances if one instance
-	// is in flight.
-	enoughActivities = 10_000
-	enoughAlone      = 100
-	apart            = 62 * time.Second
+	// If one instance is in flight, the rounds have at least enoughAlone instances.
+	enoughAlone = 100
+	apart       = 62 * time.Second
 	// settled is the virtual time after the last start, in which all instances end.
 	settled = 10 * time.Minute
 )
 
-// Measure measures a shape with a number of instances in flight. It must be called in a synctest bubble.
-func Measure(ctx context.Context, s *Shape, inFlight int) (*Measured, error) {
+// Measure measures a shape with a number of instances in flight, in as many rounds as run at least a number of
+// activities. It must be called in a synctest bubble.
+func Measure(ctx context.Context, s *Shape, inFlight, activities int) (*Measured, error) {
 	watch := &Watch{begun: map[string]time.Time{}}
 	h, err := simhub.New(simhub.Options{
 		Registry: registry(watch), Concurrency: concurrency, Logger: slog.New(slog.DiscardHandler),
@@ -61,7 +60,7 @@ func Measure(ctx context.Context, s *Shape, inFlight int) (*Measured, error) {
 		return nil, fmt.Errorf("scale: %s: %w", s.Name, err)
 	}
 	defer h.Close()
-	if err := run(ctx, h, s, inFlight, watch); err != nil {
+	if err := run(ctx, h, s, inFlight, activities, watch); err != nil {
 		return nil, fmt.Errorf("scale: %s: %w", s.Name, err)
 	}
 	took := watch.took
@@ -76,9 +75,9 @@ func Measure(ctx context.Context, s *Shape, inFlight int) (*Measured, error) {
 }
 
 // run starts the instances of each round within a second, and returns when all instances have ended.
-func run(ctx context.Context, h *simhub.Hub, s *Shape, inFlight int, watch *Watch) error {
+func run(ctx context.Context, h *simhub.Hub, s *Shape, inFlight, activities int, watch *Watch) error {
 	c := client.New(h.Provider)
-	rounds := max(1, enoughActivities/(inFlight*s.Input))
+	rounds := max(1, activities/(inFlight*s.Input))
 	if inFlight == 1 {
 		rounds = max(rounds, enoughAlone)
 	}

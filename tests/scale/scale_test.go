@@ -67,7 +67,7 @@ func measure(t *testing.T, s *scale.Shape, inFlight int) (m *scale.Measured) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var err error
-		if m, err = scale.Measure(t.Context(), s, inFlight); err != nil {
+		if m, err = scale.Measure(t.Context(), s, inFlight, shortrun.Few(1_000, 10_000)); err != nil {
 			t.Fatal(err)
 		}
 	})
