@@ -72,8 +72,12 @@ test-race: needs-go ## the packages where goroutines meet, with the race detecto
 	$(GORACE) -short -timeout 20m -skip '$(PLAIN)' $(RACED)
 
 .PHONY: test-local-aws
-test-local-aws: needs-go needs-python ## AWS in memory compared with ministack, and the provider's conformance suite on ministack, as short as in `make test`
-	$(GOTEST) -short -count=1 ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
+test-local-aws: needs-go needs-python ## AWS in memory compared with ministack, call by call, as short as in `make test`
+	$(GOTEST) -short -count=1 ./tests/localcloud/... ./tests/differential/...
+
+.PHONY: test-conformance
+test-conformance: needs-go needs-python ## the provider's conformance suite on ministack, shortened; test-packages runs it on AWS in memory
+	$(GOTEST) -short -count=1 ./tests/ministack/...
 
 .PHONY: test-order
 test-order: needs-go needs-python ## an order on real function binaries on ministack
