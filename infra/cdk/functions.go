@@ -118,11 +118,7 @@ func (h functionMaker) commonProps() *awslambda.FunctionProps {
 		props.EnvironmentEncryption = h.props.EncryptionKey
 	}
 	if h.props.LogLevel != "" {
-		// Lambda also filters by its own log level.
-		props.ApplicationLogLevelV2 = map[string]awslambda.ApplicationLogLevel{
-			"debug": awslambda.ApplicationLogLevel_DEBUG, "info": awslambda.ApplicationLogLevel_INFO,
-			"warn": awslambda.ApplicationLogLevel_WARN,
-		}[h.props.LogLevel]
+		props.ApplicationLogLevelV2 = lambdaLogLevel(h.props.LogLevel)
 	}
 	if h.props.Canary != nil {
 		// A replaced version is retained for its running activities and for a rollback. The version of a rolled back
@@ -132,6 +128,16 @@ func (h functionMaker) commonProps() *awslambda.FunctionProps {
 		}
 	}
 	return props
+}
+
+// lambdaLogLevel returns the level below which Lambda drops lines of a function with a log level. A function drops its
+// own lines, so Lambda only has to keep the others. Lambda assigns INFO to lines without a level, such as stack traces,
+// and to lines without a time that it recognizes. A level above INFO could also drop the metrics of alarms.
+func lambdaLogLevel(level string) awslambda.ApplicationLogLevel {
+	if level == "debug" {
+		return awslambda.ApplicationLogLevel_DEBUG
+	}
+	return awslambda.ApplicationLogLevel_INFO
 }
 
 // binary returns the code of a function in FunctionsDir with its hash as build ID.

@@ -4,6 +4,10 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+
+	"github.com/perdure/perdure/infra/cdk"
 )
 
 func TestFunctions_allowRecursiveLoops(t *testing.T) {
@@ -84,5 +88,25 @@ func TestFunctions_haveSeparateRoles(t *testing.T) {
 			t.Errorf("%s has role %q, which is also that of %q", function.id, role, other)
 		}
 		seen[role] = function.id
+	}
+}
+
+// Lambda assigns INFO to stack traces and to other lines without a level, and drops them at a level above INFO.
+func TestFunctions_logLevel_lambdaKeepsLinesWithoutLevel(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[string]string{"": "", "debug": "DEBUG", "info": "INFO", "warn": "INFO"} {
+		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, LogLevel: level},
+			func(awscdk.Stack, *cdk.TaskHub) {})
+		functions := got.ofType(functionType)
+		if len(functions) == 0 {
+			t.Fatalf("level %q: the template has no functions", level)
+		}
+		for _, function := range functions {
+			own := function.text("Environment", "Variables", "PERDURE_LOG_LEVEL")
+			if is := function.text("LoggingConfig", "ApplicationLogLevel"); is != want || own != level {
+				t.Errorf("level %q: %s drops lines below %q, and Lambda below %q, want %q", level, function.id, own, is,
+					want)
+			}
+		}
 	}
 }

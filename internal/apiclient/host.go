@@ -18,9 +18,8 @@ func ServiceOf(host string) (service, region string) {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	const name, in, fewest = 1, 2, 5
 	parts := strings.Split(host, ".")
-	isAWS := slices.ContainsFunc([]string{".amazonaws.com", ".amazonaws.com.cn", ".on.aws"}, func(suffix string) bool {
-		return strings.HasSuffix(host, suffix)
-	})
+	suffixes := []string{".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".on.aws"}
+	isAWS := slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(host, suffix) })
 	switch {
 	case !isAWS || len(parts) < fewest:
 		return "", ""

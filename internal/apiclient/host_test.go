@@ -12,6 +12,7 @@ func TestServiceOf_hostName_returnsServiceAndRegion(t *testing.T) {
 		"a1b2.execute-api.eu-west-1.amazonaws.com":      "execute-api eu-west-1",
 		"A1B2.Execute-Api.eu-west-1.AMAZONAWS.com.":     "execute-api eu-west-1",
 		"a1b2.execute-api.cn-north-1.amazonaws.com.cn":  "execute-api cn-north-1",
+		"a1b2.execute-api.eusc-de-east-1.amazonaws.eu":  "execute-api eusc-de-east-1",
 		"a1b2.execute-api-fips.us-east-1.amazonaws.com": "execute-api us-east-1",
 		"abc.lambda-url.us-east-1.on.aws":               "lambda us-east-1", "localhost": " ", "127.0.0.1": " ",
 		"execute-api.example.com": " ", "a.execute-api.eu-west-1.example.com": " ",

@@ -145,6 +145,10 @@ func TestPutObject_regionAndBucket_determineURLAndSignature(t *testing.T) {
 		// the certificate of S3 does not match a name with a dot
 		{"eu-central-1", "pay.loads", "https://s3.eu-central-1.amazonaws.com/pay.loads/hub/x/00/e/1"},
 		{"cn-north-1", "payloads", "https://payloads.s3.cn-north-1.amazonaws.com.cn/hub/x/00/e/1"},
+		{"us-gov-west-1", "payloads", "https://payloads.s3.us-gov-west-1.amazonaws.com/hub/x/00/e/1"},
+		{"eusc-de-east-1", "payloads", "https://payloads.s3.eusc-de-east-1.amazonaws.eu/hub/x/00/e/1"},
+		{"us-iso-east-1", "payloads", "https://payloads.s3.us-iso-east-1.c2s.ic.gov/hub/x/00/e/1"},
+		{"us-isob-east-1", "payloads", "https://payloads.s3.us-isob-east-1.sc2s.sgov.gov/hub/x/00/e/1"},
 	} {
 		b, a := bucketOf(t, c.region, says(http.StatusOK, ""))
 		if err := b.PutObject(t.Context(), c.bucket, "hub/x/00/e/1", []byte("{}")); err != nil {

@@ -61,10 +61,7 @@ func (b *Client) url(bucket, key string) (*url.URL, error) {
 	base := b.endpoint
 	path := "/" + bucket + "/" + key
 	if base == "" {
-		suffix := "amazonaws.com"
-		if strings.HasPrefix(b.region, "cn-") {
-			suffix += ".cn"
-		}
+		suffix := domainOf(b.region)
 		if base = "https://s3." + b.region + "." + suffix; !strings.Contains(bucket, ".") {
 			base = "https://" + bucket + ".s3." + b.region + "." + suffix
 			path = "/" + key
@@ -77,6 +74,23 @@ func (b *Client) url(bucket, key string) (*url.URL, error) {
 	u.Path += path
 	u.RawPath = httpbinding.EscapePath(u.Path, false) // the path in its signed form
 	return u, nil
+}
+
+// partitions has the DNS suffixes of the partitions of AWS that do not use amazonaws.com, by the prefix of their
+// regions.
+var partitions = map[string]string{
+	"cn-": "amazonaws.com.cn", "eusc-": "amazonaws.eu", "us-iso-": "c2s.ic.gov", "us-isob-": "sc2s.sgov.gov",
+	"us-isof-": "csp.hci.ic.gov", "eu-isoe-": "cloud.adc-e.uk",
+}
+
+// domainOf returns the DNS suffix of the endpoints of a region.
+func domainOf(region string) string {
+	for prefix, suffix := range partitions {
+		if strings.HasPrefix(region, prefix) {
+			return suffix
+		}
+	}
+	return "amazonaws.com"
 }
 
 // request is an unsigned request to S3.

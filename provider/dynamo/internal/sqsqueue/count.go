@@ -22,8 +22,9 @@ type queuePurger interface {
 	PurgeQueue(ctx context.Context, in *sqs.PurgeQueueInput, opts ...func(*sqs.Options)) (*sqs.PurgeQueueOutput, error)
 }
 
-// SQS accepts one purge of a queue per 60 seconds from all callers together. A purge does not delete messages that are
-// sent after it. Purge therefore repeats the call until SQS accepts it, or until the number of tries is reached.
+// SQS accepts one purge of a queue per 60 seconds from all callers together. Purge therefore repeats the call until SQS
+// accepts it, or until the number of tries is reached. A purge can also delete messages that are sent in the minute
+// after it, so callers wait (provider.QueuePurgeCooldown).
 const (
 	purgePause = 10 * time.Second
 	purgeTries = 30
