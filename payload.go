@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/failures"
@@ -96,23 +95,11 @@ type PayloadError struct {
 
 // Error returns a message with the payload and the cause.
 func (e *PayloadError) Error() string {
-	what := string(e.Payload.Kind)
-	if e.Payload.Name != "" {
-		what += fmt.Sprintf(" of %q", e.Payload.Name)
+	p := e.Payload
+	stored := payloadjson.Stored{
+		Kind: p.Kind, Name: p.Name, InstanceID: p.InstanceID, ExecutionID: p.ExecutionID, Codec: e.Codec, Key: e.Key,
 	}
-	if e.Payload.InstanceID != "" {
-		what = fmt.Sprintf("instance %q: %s", e.Payload.InstanceID, what)
-	}
-	if e.Payload.ExecutionID != "" && e.Key != "" {
-		what += ", execution " + e.Payload.ExecutionID
-	}
-	if e.Codec != "" {
-		what += fmt.Sprintf(", codec %q", e.Codec)
-	}
-	if e.Key != "" {
-		what += ", at " + e.Key
-	}
-	return what + ": " + failures.Truncate(e.Err.Error())
+	return stored.String() + ": " + failures.Truncate(e.Err.Error())
 }
 
 // Unwrap returns the cause.
