@@ -3,18 +3,14 @@ package perdure
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"reflect"
 	"time"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/activityctx"
-	"github.com/perdure/perdure/internal/failures"
 	"github.com/perdure/perdure/internal/names"
-	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/usercode"
 )
 
 // DefaultQueue is the work queue of activities that are registered without OnQueue.
@@ -30,10 +26,7 @@ func (o activityOption) applyToActivity(a *registry.Activity) { o(a) }
 // OnQueue assigns an activity to the work queue of that name instead of DefaultQueue. OnQueue panics if name is empty,
 // is not valid UTF-8, or ends with ".fifo". The suffix ".fifo" is reserved for the queues of Exclusive.
 func OnQueue(name string) ActivityOption {
-	names.Must("OnQueue", name)
-	if _, exclusive := history.BaseQueue(name); exclusive {
-		panic(fmt.Sprintf("perdure: OnQueue: name %q has a suffix reserved for perdure.Exclusive; remove it", name))
-	}
+	names.MustQueue("OnQueue", name)
 	return activityOption(func(a *registry.Activity) { a.Queue = name })
 }
 
@@ -45,18 +38,9 @@ func OnQueue(name string) ActivityOption {
 // list prices, the checks cost 0.11 cents an hour. Use a longer interval for activities that run for hours and do not
 // have to stop immediately.
 func WithCancelPollInterval(d time.Duration) ActivityOption {
-	if d < minCancelPoll || d > maxCancelPoll {
-		panic(fmt.Sprintf("perdure: WithCancelPollInterval: %v is out of range; use %v to %v",
-			d, minCancelPoll, maxCancelPoll))
-	}
+	names.MustCancelPoll("WithCancelPollInterval", d)
 	return activityOption(func(a *registry.Activity) { a.CancelPollInterval = d })
 }
-
-// WithCancelPollInterval accepts values in this range. The maximum is the longest visibility timeout of SQS.
-const (
-	minCancelPoll = 10 * time.Millisecond
-	maxCancelPoll = 12 * time.Hour
-)
 
 // AddActivity registers fn as the activity of that name. fn is a function, or a method of a value that holds its
 // dependencies. AddActivity panics if name is empty, not valid UTF-8 or already registered, or if fn is nil.
@@ -71,7 +55,7 @@ func AddActivity[In, Out any](
 	a := newActivity(name, opts)
 	a.Out = reflect.TypeFor[Out]()
 	a.Run = func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure) {
-		return runActivity(ctx, name, fn, input)
+		return usercode.Activity(ctx, &adapter, name, fn, input)
 	}
 	r.code().AddActivity(a, fn)
 }
@@ -83,30 +67,6 @@ func newActivity(name string, opts []ActivityOption) registry.Activity {
 		opt.applyToActivity(&a)
 	}
 	return a
-}
-
-// runActivity runs the code of an activity. Package perduretest searches stack traces for the name of this function.
-func runActivity[In, Out any](
-	ctx context.Context, name string, fn func(context.Context, In) (Out, error), doc json.RawMessage,
-) (out json.RawMessage, f *history.Failure) {
-	defer failures.Recover(&out, &f)
-	var in In
-	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Activity, name), doc, &in); err != nil {
-		return nil, failureOf(err)
-	}
-	v, err := fn(ctx, in)
-	if errors.Is(err, ErrPending) {
-		return nil, &history.Failure{Type: registry.TypePending, Message: err.Error()}
-	}
-	if err != nil {
-		return nil, failureOf(err)
-	}
-	of := payloadjson.Result(payloadjson.Activity, name)
-	out, err = encodeWithin(of, v, payloadLimit(activityctx.TakesLargePayloads(ctx)))
-	if err != nil {
-		return nil, failureOf(err)
-	}
-	return out, nil
 }
 
 // ActivityRef refers to an activity by its name and types, without its implementation. Programs that only call the

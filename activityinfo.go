@@ -59,7 +59,7 @@ func Heartbeat(ctx context.Context, details any) {
 	if !ok {
 		return
 	}
-	doc, err := encodeWithin(payloadjson.HeartbeatDetails(activityctx.InfoFrom(ctx).Name), details, MaxPayloadBytes)
+	doc, err := adapter.Encode(payloadjson.HeartbeatDetails(activityctx.InfoFrom(ctx).Name), details, MaxPayloadBytes)
 	if string(doc) == "null" {
 		doc = nil
 	}

@@ -143,9 +143,7 @@ func CallUpdate[Out any](
 func (c *updateCall) complete(ctx *OrchestrationContext, in any) error {
 	err := names.CheckReceiver("CallUpdate", c.InstanceID, c.Name)
 	if err == nil && c.hasID {
-		if err = names.CheckText("update ID", c.ID); err != nil {
-			err = fmt.Errorf("perdure: CallUpdate %q: %w", c.Name, err)
-		}
+		err = names.CheckUpdateID("CallUpdate", c.Name, c.ID)
 	}
 	if err != nil {
 		return err

@@ -3,7 +3,7 @@ package perdure
 import (
 	"errors"
 
-	"github.com/perdure/perdure/internal/errtree"
+	"github.com/perdure/perdure/internal/ending"
 	"github.com/perdure/perdure/internal/failures"
 	"github.com/perdure/perdure/internal/replay/panics"
 )
@@ -56,7 +56,7 @@ func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationC
 		}
 		panic(panics.Again(f))
 	}
-	if *err == nil || ctx.continuesOn(*err) {
+	if *err == nil || ending.ContinuesOn(ctx.replay, *err) {
 		return
 	}
 	if failed := ctx.undo(undo); failed != nil {
@@ -68,23 +68,4 @@ func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationC
 func (ctx *OrchestrationContext) undo(undo func(*OrchestrationContext) error) error {
 	ctx.replay.AwaitEnds(string(ReasonScopeEnded))
 	return undo(WithoutCancel(ctx))
-}
-
-// IsContinueAsNew reports whether err is the error of ContinueAsNew, or wraps only that error. It is false for nil. Use
-// it in your deferred functions to skip compensation when the orchestration continues as new. Also check
-// [OrchestrationContext.Err], because a cancelled instance does not continue as new. [Compensate] makes both checks.
-func IsContinueAsNew(err error) bool {
-	if err == nil {
-		return false
-	}
-	return errtree.Every(err, func(err error) bool {
-		_, ok := err.(*continueAsNewError) //nolint:errorlint // one layer at a time
-		return ok
-	})
-}
-
-// continuesOn reports whether the instance continues as new when the orchestration returns err.
-func (ctx *OrchestrationContext) continuesOn(err error) bool {
-	orders, rest := ctx.split(err)
-	return len(orders) > 0 && len(rest) == 0 && !areDifferent(orders) && !ctx.replay.IsInstanceCancelled()
 }

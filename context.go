@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/internal/replay/panics"
+	"github.com/perdure/perdure/internal/usercode"
 )
 
 // MaxCustomStatusBytes is the maximum size of a custom status, encoded as JSON: 16 KiB.
@@ -21,6 +22,11 @@ type OrchestrationContext struct {
 	replay   *replay.Context
 	registry *registry.Registry
 	name     string // name of the orchestration
+}
+
+// execution returns the execution as it calls user code.
+func (ctx *OrchestrationContext) execution() usercode.Execution[*OrchestrationContext] {
+	return usercode.Execution[*OrchestrationContext]{Name: ctx.name, Replay: ctx.replay, Context: ctx}
 }
 
 // Now returns the time of the turn in UTC, which is the same in each replay. It is constant within a turn and never
@@ -63,7 +69,7 @@ func (ctx *OrchestrationContext) Logger() *slog.Logger { return ctx.replay.Logge
 // SetCustomStatus panics if the value cannot be encoded as JSON or is larger than MaxCustomStatusBytes, which fails the
 // orchestration unless it recovers.
 func (ctx *OrchestrationContext) SetCustomStatus(v any) {
-	doc, err := encodeWithin(payloadjson.CustomStatus(ctx.name), v, MaxCustomStatusBytes)
+	doc, err := adapter.Encode(payloadjson.CustomStatus(ctx.name), v, MaxCustomStatusBytes)
 	if err != nil {
 		panic(panics.With(failureOf(err)))
 	}

@@ -1,9 +1,7 @@
 package perdure
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/errdetails"
@@ -57,16 +55,13 @@ func (e *DetailsError) Unwrap() error { return e.Err }
 // ErrorDetails returns ErrNoDetails if err is nil or has no details, and a *DetailsError if the details cannot be read.
 // The result is the same in each replay.
 func ErrorDetails[T any](err error) (T, error) {
-	var details T
 	found, ok := errors.AsType[*errdetails.Details](err)
-	switch {
-	case !ok:
-		return details, ErrNoDetails
-	case found.Omitted != "":
-		return details, &DetailsError{Problem: found.Omitted}
+	if !ok {
+		return *new(T), ErrNoDetails
 	}
-	if err := json.Unmarshal(found.Doc, &details); err != nil {
-		return *new(T), &DetailsError{Problem: fmt.Sprintf("decode into %T: %v", details, err), Err: err}
+	details, problem, err := errdetails.Decode[T](found)
+	if problem != "" {
+		return details, &DetailsError{Problem: problem, Err: err}
 	}
 	return details, nil
 }

@@ -3,12 +3,9 @@ package perdure
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/perdure/perdure/internal/entities"
-	"github.com/perdure/perdure/internal/failures"
 	"github.com/perdure/perdure/internal/names"
-	"github.com/perdure/perdure/internal/payloadjson"
 )
 
 // EntityStateQuery is the name of the query that returns the state of an entity. Client.EntityState uses it.
@@ -30,19 +27,17 @@ type EntityOperation[S any] struct {
 }
 
 // OperationOption is an option of Operation.
-type OperationOption interface{ applyToOperation(o *operationOptions) }
+type OperationOption interface{ applyToOperation(o *entities.Operation) }
 
-type operationOptions struct{ deletes bool }
+type operationOption func(o *entities.Operation)
 
-type operationOption func(o *operationOptions)
-
-func (set operationOption) applyToOperation(o *operationOptions) { set(o) }
+func (set operationOption) applyToOperation(o *entities.Operation) { set(o) }
 
 // DeleteState deletes the entity's state after the operation has succeeded. The next operation gets the zero value of
 // S, and Client.EntityState returns nothing. The instance continues to run, so that no call is lost. Use Client.Purge
 // to delete the instance.
 func DeleteState() OperationOption {
-	return operationOption(func(o *operationOptions) { o.deletes = true })
+	return operationOption(func(o *entities.Operation) { o.DeletesState = true })
 }
 
 // Operation creates an operation of an entity. fn receives the input of the call and a pointer to the state, and
@@ -55,21 +50,17 @@ func DeleteState() OperationOption {
 func Operation[S, In, Out any](
 	name string, fn func(ctx *OrchestrationContext, state *S, in In) (Out, error), opts ...OperationOption,
 ) EntityOperation[S] {
-	names.Must("operation", name)
-	if err := names.CheckText("name", name); err != nil {
-		panic("perdure: operation: " + err.Error())
-	}
-	if fn == nil {
-		panic(fmt.Sprintf("perdure: operation %q: function is nil", name))
-	}
-	var o operationOptions
+	names.MustOperation(name, fn != nil)
+	o := entities.Operation{Name: name}
 	for _, opt := range opts {
 		opt.applyToOperation(&o)
 	}
 	return EntityOperation[S]{name: name, handle: func(ctx *OrchestrationContext, e *entities.Execution) error {
 		return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, bytes int) (Out, error) {
-			defer e.EndOperation(ctx.replay, bytes+len(e.State()))
-			return operate(ctx, e, name, fn, in, o.deletes)
+			call := entities.Call{Operation: o, Orchestration: ctx.name, InputBytes: bytes}
+			return entities.Operate(&adapter, ctx.replay, e, call, func(state *S) (Out, error) {
+				return fn(ctx, state, in)
+			})
 		}, Serialized(), WithValidator(func(In) error { return e.Rejection() }))
 	}}
 }
@@ -92,16 +83,11 @@ func Operation[S, In, Out any](
 // an operation, or if two operations have the same name.
 func AddEntity[S any](r *Registry, name string, operations ...EntityOperation[S]) {
 	entities.MustName(name)
-	if len(operations) == 0 {
-		panic(fmt.Sprintf("perdure: entity %q: no operations", name))
-	}
-	known := map[string]bool{}
+	known := make([]string, len(operations))
 	for i := range operations {
-		if known[operations[i].name] {
-			panic(fmt.Sprintf("perdure: entity %q: duplicate operation %q", name, operations[i].name))
-		}
-		known[operations[i].name] = true
+		known[i] = operations[i].name
 	}
+	entities.MustOperations(name, known)
 	AddOrchestration(r, EntityOrchestrationName(name),
 		func(ctx *OrchestrationContext, state json.RawMessage) (struct{}, error) {
 			return runEntity(ctx, operations, state)
@@ -125,38 +111,6 @@ func runEntity[S any](
 		return struct{}{}, errors.Join(cancelledError(c), AwaitUpdateHandlers(WithoutCancel(ctx)))
 	}
 	return ContinueAsNew[struct{}](ctx, e.State())
-}
-
-// operate runs an operation on a copy of the state. If the operation succeeds, the copy becomes the state.
-func operate[S, In, Out any](
-	ctx *OrchestrationContext, e *entities.Execution, name string,
-	fn func(*OrchestrationContext, *S, In) (Out, error), in In, deletes bool,
-) (out Out, err error) {
-	var state S
-	of := payloadjson.Input(payloadjson.Orchestration, ctx.name)
-	if err := payloadjson.Decode(of, e.State(), &state); err != nil {
-		return out, err
-	}
-	// A panic fails only the operation, because fn has changed only a copy of the state.
-	if f := ctx.replay.Attempt(func() { out, err = fn(ctx, &state, in) }); f != nil {
-		err = &failures.Error{Failure: f}
-	}
-	if err != nil {
-		return out, err
-	}
-	response, err := ctx.encode(payloadjson.Output(payloadjson.Update, name), out)
-	if err != nil {
-		return out, err // the operation fails, because it has no response
-	}
-	e.AddBytes(len(response))
-	var doc json.RawMessage
-	if !deletes {
-		if doc, err = ctx.encode(of, state); err != nil {
-			return out, fmt.Errorf("entity state: %w", err)
-		}
-	}
-	e.SetState(doc)
-	return out, nil
 }
 
 // CallEntity calls an operation of an entity and returns the future of its result. It creates the instance of the key

@@ -1,7 +1,6 @@
 package perdure
 
 import (
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/replay"
 )
@@ -62,7 +61,7 @@ func (f *Future[T]) load() {
 	}
 	f.loaded = true
 	if f.err = errorOf(f.task); f.err == nil {
-		f.err = payloadjson.Decode(resultOf(f.task), f.task.TakeResult(), &f.value)
+		f.err = payloadjson.Decode(payloadjson.ResultOf(f.task.Kind(), f.task.Name()), f.task.TakeResult(), &f.value)
 	}
 }
 
@@ -81,18 +80,4 @@ func Awaitables[T any](fs []*Future[T]) []Awaitable {
 		as[i] = f
 	}
 	return as
-}
-
-// resultOf returns the name of a task's result for errors.
-func resultOf(t *replay.Task) payloadjson.Name {
-	switch t.Kind() {
-	case history.ExternalEventSubscribed, history.ExternalEventSent:
-		return payloadjson.EventData(t.Name())
-	case history.UpdateSent:
-		return payloadjson.Output(payloadjson.Update, t.Name())
-	case history.SubOrchestrationScheduled:
-		return payloadjson.Result(payloadjson.Orchestration, t.Name())
-	default:
-		return payloadjson.Result(payloadjson.Activity, t.Name())
-	}
 }

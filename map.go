@@ -1,6 +1,9 @@
 package perdure
 
-import "github.com/perdure/perdure/internal/tally"
+import (
+	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/tally"
+)
 
 // MapOption is an option of Map.
 type MapOption interface{ applyToMap(p *tally.Policy) }
@@ -69,56 +72,20 @@ func Map[In, Out any](
 	for _, opt := range opts {
 		opt.applyToMap(&policy)
 	}
-	m := &mapping[In, Out]{
-		tally: tally.New(policy, len(items)), scope: ctx.with(ctx.replay.WithCancel()),
-		items: items, fn: fn, results: make(MapResults[Out], len(items)),
+	results := make(MapResults[Out], len(items))
+	started, cancelled, err := tally.Run(ctx.replay, tally.Work{
+		Policy: policy, Items: len(items), Ended: string(ReasonScopeEnded), Decided: string(ReasonSelectLoser),
+		Process: func(scope *replay.Context, item int) error {
+			value, err := fn(ctx.with(scope), items[item])
+			results[item] = MapResult[Out]{value, err}
+			return err
+		},
+	})
+	for item := started; item < len(items); item++ {
+		results[item].Err = cancelledError(cancelled)
 	}
-	workers := make([]Awaitable, min(policy.Concurrency, len(items)))
-	for i := range workers {
-		workers[i] = Go(ctx, m.work)
+	if ended := ctx.Err(); ended != nil {
+		return results, ended
 	}
-	// Cancelled items end by themselves, once they have cleaned up.
-	if err := WhenAll(WithoutCancel(ctx), workers...); err != nil {
-		return m.results, err
-	}
-
-	m.failUnstarted()
-	if err := ctx.Err(); err != nil {
-		return m.results, err
-	}
-	return m.results, m.tally.Err()
-}
-
-// mapping is a running Map.
-type mapping[In, Out any] struct {
-	tally   tally.Tally           // excludes items that ended after the scope
-	scope   *OrchestrationContext // of the items
-	items   []In
-	fn      func(*OrchestrationContext, In) (Out, error)
-	results MapResults[Out]
-}
-
-// work processes one item after another.
-func (m *mapping[In, Out]) work(*OrchestrationContext) {
-	for m.scope.Err() == nil {
-		item, ok := m.tally.Start()
-		if !ok {
-			return
-		}
-		own := m.scope.with(m.scope.replay.WithCancel())
-		value, err := m.fn(own, m.items[item])
-		own.replay.End(string(ReasonScopeEnded))
-		m.results[item] = MapResult[Out]{value, err}
-		if m.scope.Err() == nil && m.tally.Add(item, err) {
-			m.scope.replay.End(string(ReasonSelectLoser))
-		}
-	}
-}
-
-// failUnstarted fails the items that were not started with the error of the scope, and then ends the scope.
-func (m *mapping[In, Out]) failUnstarted() {
-	for item, ok := m.tally.Start(); ok; item, ok = m.tally.Start() {
-		m.results[item].Err = m.scope.Err()
-	}
-	m.scope.replay.End(string(ReasonScopeEnded))
+	return results, err
 }

@@ -2,12 +2,11 @@ package perdure
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/perdure/perdure/internal/names"
-	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/usercode"
 )
 
 // OrchestrationOption is an option of AddOrchestration.
@@ -57,24 +56,9 @@ func AddOrchestration[In, Out any](
 	}
 	o.Body = func(c *replay.Context, doc json.RawMessage) replay.Ending {
 		ctx := &OrchestrationContext{replay: c, registry: r.code(), name: name}
-		return ctx.ending(runOrchestration(ctx, fn, doc))
+		return ctx.ending(usercode.Orchestration(&adapter, ctx.execution(), fn, doc))
 	}
 	r.code().AddOrchestration(o, fn)
-}
-
-// runOrchestration runs the code of an orchestration. Package perduretest finds its name in stacks.
-func runOrchestration[In, Out any](
-	ctx *OrchestrationContext, fn func(*OrchestrationContext, In) (Out, error), doc json.RawMessage,
-) (json.RawMessage, error) {
-	var in In
-	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Orchestration, ctx.name), doc, &in); err != nil {
-		return nil, err
-	}
-	out, err := fn(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	return ctx.encode(payloadjson.Output(payloadjson.Orchestration, ctx.name), out)
 }
 
 // defaultVersion is the version of an orchestration that is registered without a version. It is not empty, so that
@@ -83,9 +67,6 @@ const defaultVersion = "0"
 
 // RetainForever is a retention without an end.
 const RetainForever time.Duration = -1
-
-// minRetention is the minimum of WithRetention. Deletion works in whole days.
-const minRetention = time.Hour
 
 type orchestrationOption func(o *replay.Orchestration)
 
@@ -100,8 +81,8 @@ func (set orchestrationOption) applyToOrchestration(o *replay.Orchestration) { s
 // end at midnight UTC. An instance is deleted on the first whole day after its retention: up to one day late, and never
 // early.
 func WithRetention(d time.Duration) OrchestrationOption {
-	if d != RetainForever && d < minRetention {
-		panic(fmt.Sprintf("perdure: WithRetention: %v is too short; use at least one hour, or RetainForever", d))
+	if d != RetainForever {
+		names.MustRetain("WithRetention", d)
 	}
 	return orchestrationOption(func(o *replay.Orchestration) { o.Retention = d })
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/failures"
 	"github.com/perdure/perdure/internal/payloadjson"
+	"github.com/perdure/perdure/internal/usercode"
 )
 
 // MaxPayloadBytes is the maximum size of a payload, encoded as JSON: 200 KiB. If the hub has a payload store, the limit
@@ -96,23 +96,11 @@ type PayloadError struct {
 
 // Error returns a message with the payload and the cause.
 func (e *PayloadError) Error() string {
-	what := string(e.Payload.Kind)
-	if e.Payload.Name != "" {
-		what += fmt.Sprintf(" of %q", e.Payload.Name)
+	p := e.Payload
+	stored := payloadjson.Stored{
+		Kind: p.Kind, Name: p.Name, InstanceID: p.InstanceID, ExecutionID: p.ExecutionID, Codec: e.Codec, Key: e.Key,
 	}
-	if e.Payload.InstanceID != "" {
-		what = fmt.Sprintf("instance %q: %s", e.Payload.InstanceID, what)
-	}
-	if e.Payload.ExecutionID != "" && e.Key != "" {
-		what += ", execution " + e.Payload.ExecutionID
-	}
-	if e.Codec != "" {
-		what += fmt.Sprintf(", codec %q", e.Codec)
-	}
-	if e.Key != "" {
-		what += ", at " + e.Key
-	}
-	return what + ": " + failures.Truncate(e.Err.Error())
+	return stored.String() + ": " + failures.Truncate(e.Err.Error())
 }
 
 // Unwrap returns the cause.
@@ -121,23 +109,15 @@ func (e *PayloadError) Unwrap() error { return e.Err }
 // ErrorType returns the type name that failures store for the error.
 func (e *PayloadError) ErrorType() string { return history.TypePayloadUnreadable }
 
-// encode encodes a value within the limit of the turn. A replay uses the limit that the turn had.
+// adapter calls the functions of user code.
+var adapter = usercode.Adapter{
+	MaxBytes: MaxPayloadBytes, MaxLargeBytes: MaxLargePayloadBytes, Failure: failureOf, Pending: ErrPending,
+	TooLarge: func(of payloadjson.Name, bytes, limit int) error {
+		return &PayloadTooLargeError{Name: of.String(), Bytes: bytes, Limit: limit}
+	},
+}
+
+// encode encodes a value within the limit of the turn.
 func (ctx *OrchestrationContext) encode(of payloadjson.Name, v any) (json.RawMessage, error) {
-	return encodeWithin(of, v, payloadLimit(ctx.replay.TakesLargePayloads()))
-}
-
-// payloadLimit returns the limit of a payload with or without a payload store.
-func payloadLimit(store bool) int {
-	if store {
-		return MaxLargePayloadBytes
-	}
-	return MaxPayloadBytes
-}
-
-func encodeWithin(of payloadjson.Name, v any, limit int) (json.RawMessage, error) {
-	doc, err := payloadjson.Encode(of, v)
-	if err == nil && len(doc) > limit {
-		return nil, &PayloadTooLargeError{Name: of.String(), Bytes: len(doc), Limit: limit}
-	}
-	return doc, err
+	return adapter.EncodeFor(ctx.replay, of, v)
 }

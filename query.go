@@ -3,10 +3,9 @@ package perdure
 import (
 	"encoding/json"
 
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/names"
-	"github.com/perdure/perdure/internal/payloadjson"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/usercode"
 )
 
 // MaxQueryResultBytes is the maximum size of the result of a query, encoded as JSON: 1 MiB. The input of a query is at
@@ -30,25 +29,7 @@ func SetQueryHandler[In, Out any](ctx *OrchestrationContext, name string, handle
 		return err
 	}
 	ctx.replay.SetQueryHandler(name, func(doc json.RawMessage) replay.QueryAnswer {
-		return answerQuery(name, handler, doc)
+		return usercode.Query(&adapter, name, MaxQueryResultBytes, handler, doc)
 	})
 	return nil
-}
-
-// answerQuery calls the handler of a query.
-func answerQuery[In, Out any](name string, handler func(In) (Out, error), doc json.RawMessage) replay.QueryAnswer {
-	var in In
-	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Query, name), doc, &in); err != nil {
-		return replay.QueryAnswer{Failure: failureOf(err), BadInput: true}
-	}
-	out, err := handler(in)
-	if err != nil {
-		return replay.QueryAnswer{Failure: failureOf(err)}
-	}
-	answer, err := encodeWithin(payloadjson.Output(payloadjson.Query, name), out, MaxQueryResultBytes)
-	if err != nil {
-		f := failureOf(err)
-		return replay.QueryAnswer{Failure: f, TooLarge: f.Type == history.TypePayloadTooLarge}
-	}
-	return replay.QueryAnswer{Output: answer}
 }

@@ -1,13 +1,8 @@
 package perdure
 
 import (
-	"encoding/json"
-
-	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/failures"
-	"github.com/perdure/perdure/internal/payloadjson"
-	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/internal/replay/panics"
+	"github.com/perdure/perdure/internal/usercode"
 )
 
 // SideEffect calls fn, records its result in the history and returns it. In a replay it returns the recorded value and
@@ -18,29 +13,9 @@ import (
 // too large, the failure is recorded, and SideEffect panics now and in each replay. The panic fails the orchestration
 // unless the code recovers. fn must not use the context of the orchestration.
 func SideEffect[T any](ctx *OrchestrationContext, fn func() T) T {
-	var value T
-	of := payloadjson.SideEffect()
-	f := ctx.replay.SideEffect(replay.SideEffect{
-		Produce: func() (json.RawMessage, *history.Failure) { return produce(ctx, of, fn, &value) },
-		Accept:  func(doc json.RawMessage) error { return payloadjson.Decode(of, doc, &value) },
-	})
+	value, f := usercode.SideEffect(&adapter, ctx.replay, fn)
 	if f != nil {
 		panic(panics.With(f))
 	}
 	return value
-}
-
-// produce sets value to the value that a replay will read.
-func produce[T any](ctx *OrchestrationContext, of payloadjson.Name, fn func() T, value *T) (
-	doc json.RawMessage, f *history.Failure,
-) {
-	defer failures.Recover(&doc, &f)
-	doc, err := ctx.encode(of, fn())
-	if err == nil {
-		err = payloadjson.Decode(of, doc, value)
-	}
-	if err != nil {
-		return nil, failureOf(err)
-	}
-	return doc, nil
 }

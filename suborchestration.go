@@ -40,9 +40,6 @@ func WithDelay(d time.Duration) SubOrchestrationCallOption {
 	return subOrchestrationCallOption(func(c *subOrchestrationCall) { c.Delay = d })
 }
 
-// maxDelay equals the maximum delay of a start by a client.
-const maxDelay = 3653 * 24 * time.Hour
-
 // CallSubOrchestration starts another orchestration as its own instance and returns the future of its result.
 // CallSubOrchestration uses fn only to identify the orchestration and does not call it. Pass the registered function.
 // The instance runs the highest version, or the version of WithVersion. CallSubOrchestration cannot identify a closure,
@@ -117,19 +114,14 @@ func newSubOrchestrationCall(name string, opts []SubOrchestrationCallOption) sub
 
 // complete checks the call and adds its input.
 func (c *subOrchestrationCall) complete(ctx *OrchestrationContext, in any) (err error) {
-	check := names.CheckInstanceID
-	if c.Retry != nil {
-		check = names.CheckRetriedInstanceID
-	}
 	if c.hasID {
-		err = check(c.InstanceID)
+		err = names.CheckNewInstance("WithInstanceID", c.Name, c.InstanceID, c.Retry != nil)
+	}
+	if err == nil {
+		err = names.CheckDelay("WithDelay", c.Name, c.Delay)
 	}
 	if err != nil {
-		return fmt.Errorf("perdure: WithInstanceID: orchestration %q: %w", c.Name, err)
-	}
-	if c.Delay < 0 || c.Delay > maxDelay {
-		return fmt.Errorf("perdure: WithDelay: orchestration %q: %v is out of range; use 0 to %v",
-			c.Name, c.Delay, maxDelay)
+		return err
 	}
 	c.Input, err = ctx.encode(payloadjson.Input(payloadjson.Orchestration, c.Name), in)
 	return err

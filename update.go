@@ -1,27 +1,20 @@
 package perdure
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/names"
-	"github.com/perdure/perdure/internal/payloadjson"
-	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/usercode"
 )
 
 // UpdateHandlerOption is an option of SetUpdateHandler.
-type UpdateHandlerOption interface{ applyToUpdateHandler(o *updateHandlerOptions) }
-
-type updateHandlerOptions struct {
-	validators []any
-	serialized bool
+type UpdateHandlerOption interface {
+	applyToUpdateHandler(o *usercode.UpdateOptions)
 }
 
-type updateHandlerOption func(o *updateHandlerOptions)
+type updateHandlerOption func(o *usercode.UpdateOptions)
 
-func (set updateHandlerOption) applyToUpdateHandler(o *updateHandlerOptions) { set(o) }
+func (set updateHandlerOption) applyToUpdateHandler(o *usercode.UpdateOptions) { set(o) }
 
 // WithValidator sets a validator that accepts or rejects each update before its handler runs. If validate returns an
 // error, the update is rejected with that error and has no effect. The history stores its ID and the error. With
@@ -33,7 +26,7 @@ func (set updateHandlerOption) applyToUpdateHandler(o *updateHandlerOptions) { s
 // blocks the instance. Its parameter type must be the input type of the handler, otherwise SetUpdateHandler returns an
 // error.
 func WithValidator[In any](validate func(In) error) UpdateHandlerOption {
-	return updateHandlerOption(func(o *updateHandlerOptions) { o.validators = append(o.validators, validate) })
+	return updateHandlerOption(func(o *usercode.UpdateOptions) { o.Validators = append(o.Validators, validate) })
 }
 
 // Serialized runs the handlers that have this option one at a time, in the order in which their updates arrived. The
@@ -41,7 +34,7 @@ func WithValidator[In any](validate func(In) error) UpdateHandlerOption {
 // orchestration continues as new, waiting updates are passed to the next execution and run before later ones. At most
 // 1,000 updates run or wait at a time. Further updates are rejected.
 func Serialized() UpdateHandlerOption {
-	return updateHandlerOption(func(o *updateHandlerOptions) { o.serialized = true })
+	return updateHandlerOption(func(o *usercode.UpdateOptions) { o.Serialized = true })
 }
 
 // SetUpdateHandler sets the handler of an update, which clients send with Client.Update and orchestrations with
@@ -78,61 +71,16 @@ func handleUpdate[In, Out any](
 	ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In, int) (Out, error),
 	opts ...UpdateHandlerOption,
 ) error {
-	var o updateHandlerOptions
+	var o usercode.UpdateOptions
 	for _, opt := range opts {
 		opt.applyToUpdateHandler(&o)
 	}
-	validators := make([]func(In) error, len(o.validators))
-	for i, v := range o.validators {
-		validate, fits := v.(func(In) error)
-		if !fits || validate == nil {
-			return fmt.Errorf("perdure: SetUpdateHandler %q: validator has type %T, but the handler takes %T",
-				name, v, *new(In))
-		}
-		validators[i] = validate
-	}
-
-	ctx.replay.SetUpdateHandler(name, replay.UpdateHandler{
-		Serialized: o.serialized,
-		Validate:   func(doc json.RawMessage) *replay.UpdateRejection { return validateUpdate(name, validators, doc) },
-		Run: func(doc json.RawMessage) (json.RawMessage, *history.Failure) {
-			out, err := runUpdate(ctx, name, handler, doc)
-			if err != nil {
-				return nil, failureOf(err)
-			}
-			return out, nil
-		},
-	})
-	return nil
-}
-
-// validateUpdate returns the rejection of an update, or nil if the update is accepted.
-func validateUpdate[In any](name string, validators []func(In) error, doc json.RawMessage) *replay.UpdateRejection {
-	var in In
-	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Update, name), doc, &in); err != nil {
-		return &replay.UpdateRejection{Reason: history.RejectedInput, Failure: failureOf(err)}
-	}
-	for _, validate := range validators {
-		if err := validate(in); err != nil {
-			return &replay.UpdateRejection{Reason: history.RejectedByValidator, Failure: failureOf(err)}
-		}
-	}
-	return nil
-}
-
-func runUpdate[In, Out any](
-	ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In, int) (Out, error),
-	doc json.RawMessage,
-) (json.RawMessage, error) {
-	var in In
-	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Update, name), doc, &in); err != nil {
-		return nil, err
-	}
-	out, err := handler(ctx, in, len(doc))
+	h, err := usercode.Update(&adapter, ctx.execution(), name, o, handler)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return ctx.encode(payloadjson.Output(payloadjson.Update, name), out)
+	ctx.replay.SetUpdateHandler(name, h)
+	return nil
 }
 
 // AwaitUpdateHandlers waits until no update handler is running. Call it before the orchestration ends or continues as

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client/internal/querying"
 	"github.com/perdure/perdure/internal/entities"
 	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
@@ -51,7 +52,9 @@ func (c *Client) EntityState(ctx context.Context, entity, key string) (json.RawM
 	if err := checkEntity(entity, key); err != nil {
 		return nil, fmt.Errorf("client: entity state of %q: %w", entity, err)
 	}
-	state, err := c.query(ctx, perdure.EntityInstanceID(entity, key), perdure.EntityStateQuery, nil)
+	state, err := querying.Run(ctx, c.querier, querying.Query{
+		InstanceID: perdure.EntityInstanceID(entity, key), Name: perdure.EntityStateQuery,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("client: entity state of %q: %w", entity, err)
 	}

@@ -111,7 +111,7 @@ func (l local) withResult(ctx context.Context, in provider.Instance) (Status, er
 	about := perdure.PayloadInfo{
 		InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Kind: perdure.PayloadErrorDetails, Name: in.Name,
 	}
-	if s.Failure, err = l.DecodeFailure(ctx, about, failureOf(&end)); err != nil {
+	if s.Failure, err = l.DecodeFailure(ctx, about, localhub.FailureOf(&end)); err != nil {
 		return s, fmt.Errorf("result: %w", err)
 	}
 	if s.Status == StatusTerminated {
@@ -126,19 +126,6 @@ func (l local) withResult(ctx context.Context, in provider.Instance) (Status, er
 		return s, fmt.Errorf("result: %w", err)
 	}
 	return s, nil
-}
-
-// failureOf returns the failure of an instance that ended with this event. It returns nil if the instance has an
-// output.
-func failureOf(end *history.Event) *history.Failure {
-	switch end.Kind {
-	case history.OrchestrationCancelled:
-		return &history.Failure{Type: history.TypeCancelled, Message: end.Message, Reason: end.Reason}
-	case history.OrchestrationTerminated:
-		return &history.Failure{Type: history.TypeTerminated, Message: end.Message}
-	default:
-		return end.Error
-	}
 }
 
 // statusOf returns the status of an instance without its result. If the custom status cannot be read because of an

@@ -3,12 +3,9 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"time"
 
-	"github.com/perdure/perdure/client/internal/hub"
-	"github.com/perdure/perdure/internal/inputcheck"
+	"github.com/perdure/perdure/client/internal/querying"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -57,7 +54,7 @@ const (
 const MaxQueryNameBytes = provider.MaxQueryNameBytes
 
 // QueryTimeout is the maximum time that Query waits for a response.
-const QueryTimeout = 25 * time.Second
+const QueryTimeout = querying.Timeout
 
 // WithQuerier sets the provider.Querier that runs queries. It can be a dispatch.Orchestrator of this process or the
 // Querier of a lambdahandler.Function. By default, or if a is nil, the client uses the Backend if it is a
@@ -76,38 +73,9 @@ func WithQuerier(a provider.Querier) Option { return func(o *options) { o.querie
 //
 // Each query replays the instance in the orchestrator function and uses its concurrency. Do not poll with queries.
 func (c *Client) Query(ctx context.Context, instanceID, query string, input any) (json.RawMessage, error) {
-	result, err := c.query(ctx, instanceID, query, input)
+	result, err := querying.Run(ctx, c.querier, querying.Query{InstanceID: instanceID, Name: query, Input: input})
 	if err != nil {
 		return nil, fmt.Errorf("client: query: %w", err)
 	}
 	return result, nil
-}
-
-func (c *Client) query(ctx context.Context, instanceID, query string, input any) (json.RawMessage, error) {
-	if err := inputcheck.InstanceID(instanceID); err != nil {
-		return nil, err
-	}
-	if err := inputcheck.Text("query", query, 1, MaxQueryNameBytes); err != nil {
-		return nil, err
-	}
-	payload, err := hub.Encode(fieldInput, input, MaxInputBytes)
-	if err != nil {
-		return nil, err
-	}
-	doc, _ := payload.Document()
-	if c.querier == nil {
-		return nil, ErrQueriesUnsupported
-	}
-
-	limited, stop := context.WithTimeout(ctx, QueryTimeout)
-	defer stop()
-	request := provider.QueryRequest{InstanceID: instanceID, Name: query, Input: doc}
-	result, err := c.querier.QueryInstance(limited, request)
-	_, reported := errors.AsType[*QueryError](err)
-	if err != nil && !reported && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		return nil, &QueryError{
-			InstanceID: instanceID, Query: query, Code: QueryTimedOut, Message: "no response in time: " + err.Error(),
-		}
-	}
-	return result, err
 }

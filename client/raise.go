@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client/internal/hub"
+	"github.com/perdure/perdure/client/internal/raising"
 	"github.com/perdure/perdure/internal/clientcall"
 	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
@@ -36,44 +35,15 @@ func WithEventID(id string) RaiseOption { return func(o *raiseOptions) { o.event
 // before the event arrives does not receive it. After a retryable error, repeat the call with the same event ID.
 func (c *Client) RaiseEvent(ctx context.Context, instanceID, event string, data any, opts ...RaiseOption) error {
 	o := optionsOf(opts)
-	m, err := c.newEvent(ctx, instanceID, event, data, o.eventID)
+	e := raising.Event{InstanceID: instanceID, Name: event, ID: o.eventID, Data: data}
+	m, err := raising.New(ctx, c.hub, "raise", e)
 	if err != nil {
-		return fmt.Errorf("client: raise%w", err)
+		return fmt.Errorf("client: %w", err)
 	}
 	if _, err := c.ops.Send(ctx, clientcall.Raise, m); err != nil {
 		return fmt.Errorf("client: raise %q: %w", event, err)
 	}
 	return nil
-}
-
-// newEvent returns the message of an event. The caller puts the name of the call in front of its error.
-func (c *Client) newEvent(
-	ctx context.Context, instanceID, event string, data any, id *string,
-) (m provider.Message, err error) {
-	m = provider.Message{
-		Kind: provider.MessageEventRaised, InstanceID: instanceID, Name: event, RequestedBy: c.hub.Calls.Caller(ctx),
-	}
-	if err := inputcheck.Text("event", event, 1, MaxEventNameBytes); err != nil {
-		return m, fmt.Errorf(": %w", err)
-	}
-	if m.EventID, err = c.eventID(id); err == nil {
-		m.Data, err = hub.Encode("data", data, c.hub.Encoding.Limit())
-	}
-	if err == nil {
-		about := perdure.PayloadInfo{InstanceID: instanceID, Kind: perdure.PayloadEventData, Name: event}
-		m.Data, err = c.hub.Encoding.EncodeMessage(ctx, about, m.Kind, m.EventID, m.Data)
-	}
-	if err != nil {
-		return m, fmt.Errorf(" %q: %w", event, err)
-	}
-	return m, nil
-}
-
-func (c *Client) eventID(id *string) (string, error) {
-	if id == nil {
-		return c.hub.NewID(), nil
-	}
-	return *id, inputcheck.Text("eventId", *id, 1, MaxEventIDBytes)
 }
 
 // Terminate ends an instance immediately, without running its code and without compensation. Use Cancel to let the code

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/perdure/perdure/client/internal/raising"
 	"github.com/perdure/perdure/client/internal/starting"
 )
 
@@ -31,9 +32,10 @@ func (c *Client) StartOrRaiseEvent(
 	if err != nil {
 		return false, fmt.Errorf("client: start or raise: %w", err)
 	}
-	m, err := c.newEvent(ctx, s.InstanceID, event, data, o.IdempotencyKey)
+	e := raising.Event{InstanceID: s.InstanceID, Name: event, ID: o.IdempotencyKey, Data: data}
+	m, err := raising.New(ctx, c.hub, "start or raise", e)
 	if err != nil {
-		return false, fmt.Errorf("client: start or raise%w", err)
+		return false, fmt.Errorf("client: %w", err)
 	}
 
 	if started, err = c.ops.StartAndRaise(ctx, &s, &o, m); err != nil {

@@ -27,7 +27,7 @@ type UpdateCode string
 // UpdateLimitExceeded, the update has changed nothing.
 const (
 	// UpdateRejected means that the validator rejected the update or panicked. Failure contains the reason.
-	UpdateRejected UpdateCode = "rejected"
+	UpdateRejected UpdateCode = updating.CodeRejected
 	// UpdateHandlerNotFound means that the code has not set a handler of this name. Failure lists the names of the
 	// handlers that it has set.
 	UpdateHandlerNotFound UpdateCode = history.RejectedNoHandler
@@ -40,12 +40,12 @@ const (
 	// later.
 	UpdateLimitExceeded UpdateCode = history.RejectedLimit
 	// UpdateFailed means that the handler returned an error. Failure contains the error.
-	UpdateFailed UpdateCode = "failed"
+	UpdateFailed UpdateCode = updating.CodeFailed
 	// UpdateAborted means that the update was accepted, but the execution ended or continued as new before the handler
 	// returned.
-	UpdateAborted UpdateCode = "left"
+	UpdateAborted = UpdateCode(updating.CodeAborted)
 	// UpdateResultExpired means that the update was accepted earlier and its result has expired.
-	UpdateResultExpired UpdateCode = "forgotten"
+	UpdateResultExpired = UpdateCode(updating.CodeExpired)
 	// UpdateResultEncoded means that the update is completed, but this client cannot decode the result. EncodedResult
 	// describes the result.
 	UpdateResultEncoded UpdateCode = "sealed"
@@ -181,21 +181,11 @@ func (c *Client) publicResult(
 
 // updateErrorOf returns the error of an update that was rejected, failed or was aborted.
 func updateErrorOf(u *updating.Update, r *provider.UpdateResult, failure *history.Failure) *UpdateError {
-	e := &UpdateError{InstanceID: u.InstanceID, Update: u.Name, UpdateID: u.ID, Failure: failure}
-	switch r.Outcome {
-	case provider.UpdateCompleted:
-		e.Code, e.Message = UpdateFailed, "handler failed: "+r.Error.Message
-	case provider.UpdateRejected:
-		e.Code, e.Message = UpdateCode(r.Reason), "rejected: "+messageOf(r.Error)
-		if r.Reason == history.RejectedByValidator {
-			e.Code = UpdateRejected
-		}
-	case provider.UpdateAborted:
-		e.Code, e.Message = UpdateAborted, "execution ended before the handler returned: "+r.Reason
-	default:
-		e.Code, e.Message = UpdateResultExpired, "accepted earlier, and its result is no longer stored"
+	code, message := updating.Problem(r)
+	return &UpdateError{
+		InstanceID: u.InstanceID, Update: u.Name, UpdateID: u.ID, Code: UpdateCode(code), Message: message,
+		Failure: failure,
 	}
-	return e
 }
 
 // publicUpdateError replaces an updating.FailedError by an UpdateError. It returns other errors unchanged.
@@ -224,11 +214,4 @@ func encodedResultError(u *updating.Update, encoded *EncodedPayload, undecodable
 		cause:   undecodable,
 		Message: fmt.Sprintf("completed, but its result of %d bytes cannot be decoded: %v", encoded.Bytes, undecodable),
 	}
-}
-
-func messageOf(f *history.Failure) string {
-	if f == nil {
-		return "unknown reason"
-	}
-	return f.Message
 }

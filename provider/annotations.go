@@ -34,21 +34,6 @@ const (
 	MaxNoteIDBytes = 256
 )
 
-// Equal reports whether both notes are from the same call. Notes with an ID are equal if their IDs are equal. Notes
-// without an ID of different calls with the same text differ in At.
-func (n Note) Equal(other Note) bool {
-	if n.ID != "" || other.ID != "" {
-		return n.ID == other.ID
-	}
-	return n.Text == other.Text && n.By == other.By && n.At.Equal(other.At)
-}
-
-// AddNote returns a copy of notes with n added, and without the oldest note above MaxNotes. It does not modify notes.
-func AddNote(notes []Note, n Note) []Note {
-	all := append(append([]Note(nil), notes...), n)
-	return all[max(0, len(all)-MaxNotes):]
-}
-
 // NoAnnotations is embedded by a Provider without Annotations.
 type NoAnnotations struct{}
 

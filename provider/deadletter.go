@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"strings"
@@ -48,12 +47,6 @@ type Subject struct {
 	ActivityID  int64       `json:"activityId,omitempty"`
 	TimerID     int64       `json:"timerId,omitempty"`
 	Attempt     int         `json:"attempt,omitempty"`
-}
-
-// SubjectOf reads the subject of a record. In records of later releases, it reads the fields that this release knows.
-func SubjectOf(body string) (s Subject) {
-	_ = json.Unmarshal([]byte(body), &s) // unreadable fields stay empty
-	return s
 }
 
 // SentError is returned by a redrive that sent dead letters but could not delete all of them.

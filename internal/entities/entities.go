@@ -50,27 +50,24 @@ type Execution struct {
 // Start returns the Execution of an orchestration that starts with a state.
 func Start(c *replay.Context, state json.RawMessage) *Execution {
 	e := &Execution{full: c.NewSignal()}
-	e.SetState(state)
+	e.setState(state)
 	return e
 }
 
 // State returns the state as JSON, or nil if there is none.
 func (e *Execution) State() json.RawMessage { return e.state }
 
-// SetState sets or, with nil or null, deletes the state.
-func (e *Execution) SetState(doc json.RawMessage) {
+// setState sets or, with nil or null, deletes the state.
+func (e *Execution) setState(doc json.RawMessage) {
 	e.state = nil
 	if len(doc) > 0 && string(doc) != "null" {
 		e.state = doc
 	}
 }
 
-// AddBytes counts bytes of an operation.
-func (e *Execution) AddBytes(n int) { e.bytes += n }
-
-// EndOperation counts an operation and its bytes. After enough operations the history is full, but not before most of
+// endOperation counts an operation and its bytes. After enough operations the history is full, but not before most of
 // the operations that were parked during a pause are processed.
-func (e *Execution) EndOperation(c *replay.Context, bytes int) {
+func (e *Execution) endOperation(c *replay.Context, bytes int) {
 	e.operations++
 	e.bytes += bytes
 	if (e.operations >= maxOperations || e.bytes >= maxBytes) && c.ParkedBehind() <= maxParked {

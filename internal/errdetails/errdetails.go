@@ -32,6 +32,19 @@ func Encode(v any) *Details {
 	}
 }
 
+// Decode decodes details into a T. If that is not possible, problem is the reason, and err is the decoding error, if
+// any.
+func Decode[T any](d *Details) (details T, problem string, err error) {
+	if d.Omitted != "" {
+		return details, d.Omitted, nil
+	}
+	if err := json.Unmarshal(d.Doc, &details); err != nil {
+		problem = fmt.Sprintf("decode into %T: %v", details, err)
+		return *new(T), problem, err //nolint:wrapcheck // the problem has its context
+	}
+	return details, "", nil
+}
+
 // cut truncates a text.
 func cut(s string) string {
 	const most = 1 << 10

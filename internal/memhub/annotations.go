@@ -2,9 +2,9 @@ package memhub
 
 import (
 	"context"
-	"slices"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/notes"
 )
 
 // annotations adds notes to instances.
@@ -18,8 +18,8 @@ type annotations struct {
 func (st *annotations) Annotate(ctx context.Context, instanceID string, n provider.Note) error {
 	return st.call(ctx, func() error {
 		in, err := st.instances.find(instanceID)
-		if err == nil && (n.ID == "" || !slices.ContainsFunc(in.Notes, n.Equal)) {
-			in.Notes = provider.AddNote(in.Notes, n)
+		if err == nil && (n.ID == "" || !notes.Contains(in.Notes, &n)) {
+			in.Notes = notes.Add(in.Notes, n)
 		}
 		return err
 	})

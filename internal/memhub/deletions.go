@@ -57,12 +57,12 @@ func (st *deletions) endForDeletion(ctx context.Context, in *instance) {
 	state := x.state(history.TrackOpen)
 	if !state.Ended() {
 		last := x.segments[len(x.segments)-1]
-		cancels := state.CancelOutstanding(history.ReasonInstanceDeleted)
-		events := provider.DeletionEvents(cancels, state.LastID, st.time())
-		end := &events[len(events)-1]
 		by, _ := provider.RequesterOf(ctx)
-		end.RequestedBy, end.Callers = history.Requester(by), history.UnansweredCallers(state, events)
-		events[0].TraceParent = x.segments[0].Events[0].TraceParent
+		deletion := outputs.Deletion{
+			Cancels: state.CancelOutstanding(history.ReasonInstanceDeleted), RequestedBy: history.Requester(by),
+			TraceParent: x.segments[0].Events[0].TraceParent, At: st.time(),
+		}
+		events := deletion.Events(state)
 		x.add(provider.Segment{Sequence: last.Sequence + 1, Watermark: last.Watermark, Events: events}, nil)
 	}
 	st.sendLast(in, x, 2) // the previous turn may have died before it sent its outputs

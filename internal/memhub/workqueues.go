@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/outcomes"
 	"github.com/perdure/perdure/provider/wire"
 	"github.com/perdure/perdure/provider/worktoken"
 )
@@ -76,44 +77,9 @@ func recordsOf(done []provider.CompletedWorkItem) (all []provider.Record) {
 	return all
 }
 
-// bundle returns messages with the outcomes of each execution: one for each kind, or several if they do not fit.
-func bundle(done []provider.CompletedWorkItem) (ms []provider.Message) {
-	const most = maxBody / 2
-	last, size := map[string]int{}, map[string]int{}
-	for i := range done {
-		d := &done[i]
-		if d.Outcome == nil {
-			continue
-		}
-		kind := provider.MessageActivityOutcomes
-		switch {
-		case d.Outcome.Pending != nil:
-			kind = provider.MessageActivityPending
-		case d.Outcome.Run != "":
-			kind = provider.MessageActivityAttempts
-		}
-		outcome := *d.Outcome
-		n := len(encode(&outcome))
-		if n > most { // no message can contain it
-			outcome.Result = nil
-			outcome.Error = &history.Failure{
-				Type: history.TypePayloadTooLarge, NonRetryable: true,
-				Message: fmt.Sprintf("outcome of activity #%d has %d bytes, more than the limit of %d",
-					d.ActivityID, n, most),
-			}
-			n = 0
-		}
-		key := d.ExecutionID + string(kind)
-		if _, open := last[key]; !open || size[key]+n > most {
-			last[key], size[key] = len(ms), 0
-			ms = append(ms, provider.Message{Kind: kind, InstanceID: d.InstanceID, ExecutionID: d.ExecutionID})
-		}
-		m := &ms[last[key]]
-		size[key] += n
-		m.Outcomes = append(m.Outcomes, outcome)
-		m.Segment = max(m.Segment, d.Segment)
-	}
-	return ms
+// bundle returns messages with the outcomes of each execution.
+func bundle(done []provider.CompletedWorkItem) []provider.Message {
+	return outcomes.Bundle(done, maxBody/2, func(o *provider.ActivityOutcome) int { return len(encode(o)) })
 }
 
 // PutWorkItems implements provider.WorkItems.

@@ -1,4 +1,4 @@
-// Package names checks the names, IDs and keys that user code passes to package perdure.
+// Package names checks the names, IDs, keys and durations that user code passes to package perdure.
 package names
 
 import (
@@ -32,6 +32,25 @@ func MustDefine(kind, name string, hasFunction bool) {
 	Must(kind, name)
 	if !hasFunction {
 		panic(fmt.Sprintf("perdure: %s %q: function is nil", kind, name))
+	}
+}
+
+// MustOperation panics if an operation of an entity cannot have the name, or has no function.
+func MustOperation(name string, hasFunction bool) {
+	Must("operation", name)
+	if err := CheckText("name", name); err != nil {
+		panic("perdure: operation: " + err.Error())
+	}
+	if !hasFunction {
+		panic(fmt.Sprintf("perdure: operation %q: function is nil", name))
+	}
+}
+
+// MustQueue panics if a work queue cannot have the name that an option sets.
+func MustQueue(option, name string) {
+	Must(option, name)
+	if _, exclusive := history.BaseQueue(name); exclusive {
+		panic(fmt.Sprintf("perdure: %s: name %q has a suffix reserved for perdure.Exclusive; remove it", option, name))
 	}
 }
 
@@ -92,11 +111,32 @@ func CheckReceiver(call, instanceID, name string) error {
 // CheckInstanceID returns an error if an instance cannot have the ID.
 func CheckInstanceID(id string) error { return checkInstanceID(id, history.MaxInstanceIDBytes, "") }
 
-// CheckRetriedInstanceID returns an error if the attempts of an orchestration with a retry policy cannot have IDs that
+// checkRetriedInstanceID returns an error if the attempts of an orchestration with a retry policy cannot have IDs that
 // begin with id. Each attempt is an instance.
-func CheckRetriedInstanceID(id string) error {
+func checkRetriedInstanceID(id string) error {
 	return checkInstanceID(id, history.MaxInstanceIDBytes-history.RetrySuffixBytes,
 		fmt.Sprintf(" (WithRetry reserves %d bytes for the attempt number)", history.RetrySuffixBytes))
+}
+
+// CheckNewInstance returns an error if an option sets an ID that the new instance of an orchestration cannot have.
+// retried is true if the orchestration has a retry policy.
+func CheckNewInstance(option, orchestration, id string, retried bool) error {
+	check := CheckInstanceID
+	if retried {
+		check = checkRetriedInstanceID
+	}
+	if err := check(id); err != nil {
+		return fmt.Errorf("perdure: %s: orchestration %q: %w", option, orchestration, err)
+	}
+	return nil
+}
+
+// CheckUpdateID returns an error if an update that a call sends cannot have the ID.
+func CheckUpdateID(call, update, id string) error {
+	if err := CheckText("update ID", id); err != nil {
+		return fmt.Errorf("perdure: %s %q: %w", call, update, err)
+	}
+	return nil
 }
 
 // checkInstanceID checks an instance ID of at most longest bytes. why explains a limit that is lower than usual.

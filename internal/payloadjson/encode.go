@@ -35,6 +35,20 @@ func Output(of Owner, name string) Name { return Name{"output", of, name} }
 // Result names the result of an activity or an orchestration, as its caller receives it.
 func Result(of Owner, name string) Name { return Name{"result", of, name} }
 
+// ResultOf names the result of a task of this kind and name.
+func ResultOf(kind history.Kind, name string) Name {
+	switch kind {
+	case history.ExternalEventSubscribed, history.ExternalEventSent:
+		return EventData(name)
+	case history.UpdateSent:
+		return Output(Update, name)
+	case history.SubOrchestrationScheduled:
+		return Result(Orchestration, name)
+	default:
+		return Result(Activity, name)
+	}
+}
+
 // EventData names the data of an external event.
 func EventData(event string) Name { return Name{"data", ExternalEvent, event} }
 

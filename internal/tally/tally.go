@@ -1,4 +1,4 @@
-// Package tally counts the results of the items of perdure.Map and decides when the Map ends.
+// Package tally processes the items of perdure.Map, counts their results, and decides when the Map ends.
 package tally
 
 import (

@@ -60,3 +60,16 @@ func (h Hub) CurrentExecution(ctx context.Context, instanceID string) (execution
 	in, err := h.Instance(ctx, instanceID)
 	return in.ExecutionID, err
 }
+
+// FailureOf returns the failure of an instance that ended with this event. It returns nil if the instance has an
+// output.
+func FailureOf(end *history.Event) *history.Failure {
+	switch end.Kind {
+	case history.OrchestrationCancelled:
+		return &history.Failure{Type: history.TypeCancelled, Message: end.Message, Reason: end.Reason}
+	case history.OrchestrationTerminated:
+		return &history.Failure{Type: history.TypeTerminated, Message: end.Message}
+	default:
+		return end.Error
+	}
+}

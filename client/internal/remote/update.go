@@ -187,25 +187,5 @@ func failedUpdate(p *apiwire.Problem) *provider.UpdateResult {
 	if !isUpdate {
 		return nil
 	}
-	r := &provider.UpdateResult{Outcome: provider.UpdateRejected, Reason: code, Error: p.Failure}
-	detail := p.Detail
-	switch code {
-	case "failed":
-		r.Outcome, detail = provider.UpdateCompleted, strings.TrimPrefix(detail, "handler failed: ")
-	case string(provider.UpdateAborted):
-		r.Outcome = provider.UpdateAborted
-		r.Reason = strings.TrimPrefix(detail, "execution ended before the handler returned: ")
-		return r
-	case string(provider.UpdateResultExpired):
-		r.Outcome = provider.UpdateResultExpired
-		return r
-	case "rejected":
-		r.Reason, detail = history.RejectedByValidator, strings.TrimPrefix(detail, "rejected: ")
-	default:
-		detail = strings.TrimPrefix(detail, "rejected: ")
-	}
-	if r.Error == nil { // of an API of an earlier release
-		r.Error = &history.Failure{Type: history.TypeError, Message: detail, Details: history.Payload(p.Details)}
-	}
-	return r
+	return updating.ParseProblem(code, p.Detail, p.Failure, history.Payload(p.Details))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // Letters holds dead letters in memory. A hub can use it besides its Provider. A received dead letter is hidden for the
@@ -48,7 +49,7 @@ func (l *Letters) Bury(queue, reason, body string) (id string) {
 	l.buried++
 	id = fmt.Sprintf("%s-%d", queue, l.buried)
 	l.queues[queue] = append(l.queues[queue], &letter{DeadLetter: provider.DeadLetter{
-		Queue: queue, Reason: reason, SentAt: l.now(), Subject: provider.SubjectOf(body),
+		Queue: queue, Reason: reason, SentAt: l.now(), Subject: wire.SubjectOf(body),
 		Record: provider.Record{ID: id, Body: body},
 	}})
 	return id

@@ -119,7 +119,7 @@ func (g Goroutine) Describe() string {
 
 // IsOrchestration reports whether a goroutine runs the code of an orchestration.
 func (g Goroutine) IsOrchestration() bool {
-	return strings.Contains(g.Stack, "perdure.runOrchestration")
+	return strings.Contains(g.Stack, "usercode.Orchestration[")
 }
 
 // Where returns the user code that a goroutine runs, or an empty string.
@@ -130,7 +130,7 @@ func (g Goroutine) Owner() string {
 	switch {
 	case g.IsOrchestration():
 		return "an orchestration"
-	case strings.Contains(g.Stack, "perdure.runActivity"):
+	case strings.Contains(g.Stack, "usercode.Activity["):
 		return "an activity"
 	default:
 		return "a goroutine"

@@ -64,7 +64,7 @@ func decode(queue string, m *types.Message) provider.DeadLetter {
 	d := provider.DeadLetter{
 		Queue:   queue,
 		Record:  sqsqueue.RecordOf(m),
-		Subject: provider.SubjectOf(aws.ToString(m.Body)),
+		Subject: wire.SubjectOf(aws.ToString(m.Body)),
 	}
 	if why, ours := m.MessageAttributes[sqsqueue.AttrReason]; ours {
 		d.Reason = aws.ToString(why.StringValue)

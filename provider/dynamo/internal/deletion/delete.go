@@ -25,6 +25,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 	"github.com/perdure/perdure/provider/dynamo/internal/timers"
 	"github.com/perdure/perdure/provider/dynamo/internal/updates"
+	"github.com/perdure/perdure/provider/outputs"
 )
 
 // Stores are the stores that a Deleter reads and writes.
@@ -130,14 +131,14 @@ func (dl *Deleter) endWrites(
 	now := dl.now().UTC()
 	var items []table.Item
 	if !d.Ended {
+		deletion := outputs.Deletion{
+			Cancels: d.cancelEvents(), RequestedBy: requesterOf(ctx), TraceParent: d.TraceParent, At: now,
+		}
 		fence := provider.Segment{
 			Sequence:  d.Head.Segment + 1,
 			Watermark: d.Head.Watermark,
-			Events:    provider.DeletionEvents(d.cancelEvents(), d.State.LastID, now),
+			Events:    deletion.Events(d.State),
 		}
-		end := &fence.Events[len(fence.Events)-1]
-		end.RequestedBy, end.Callers = requesterOf(ctx), history.UnansweredCallers(d.State, fence.Events)
-		fence.Events[0].TraceParent = d.TraceParent
 		var err error
 		if items, err = segments.EncodeStart(in.InstanceID, in.ExecutionID, d.Previous, fence); err != nil {
 			return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/notes"
 )
 
 const attrNotes = "notes"
@@ -25,14 +25,14 @@ const maxAnnotateTries = 20
 func (is *Store) Annotate(ctx context.Context, instanceID string, n provider.Note) error {
 	var old table.Item
 	for range maxAnnotateTries {
-		notes, err := decodeNotes(old)
+		stored, err := decodeNotes(old)
 		if err != nil {
 			return fmt.Errorf("dynamo: instance %q: notes: %w", instanceID, err)
 		}
-		if slices.ContainsFunc(notes, n.Equal) {
+		if notes.Contains(stored, &n) {
 			return nil // the response to an earlier try was lost
 		}
-		doc, err := encodeNotes(provider.AddNote(notes, n))
+		doc, err := encodeNotes(notes.Add(stored, n))
 		if err != nil {
 			return fmt.Errorf("dynamo: instance %q: notes: %w", instanceID, err)
 		}
@@ -50,23 +50,23 @@ func (is *Store) Annotate(ctx context.Context, instanceID string, n provider.Not
 }
 
 // encodeNotes does not escape characters for HTML, so that notes of maximum size leave space in the item.
-func encodeNotes(notes []provider.Note) (string, error) {
+func encodeNotes(all []provider.Note) (string, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(notes); err != nil {
+	if err := e.Encode(all); err != nil {
 		return "", err //nolint:wrapcheck // Annotate wraps it
 	}
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-func notesUpdate(instanceID string, old table.Item, notes string) *dynamodb.UpdateItemInput {
+func notesUpdate(instanceID string, old table.Item, doc string) *dynamodb.UpdateItemInput {
 	in := &dynamodb.UpdateItemInput{
 		Key:              table.InstanceKey(instanceID),
 		UpdateExpression: aws.String("SET notes = :notes"),
 		ConditionExpression: aws.String("attribute_exists(execution) AND attribute_not_exists(deleting) AND " +
 			"attribute_not_exists(notes)"),
-		ExpressionAttributeValues:           table.Item{":notes": table.Str(notes)},
+		ExpressionAttributeValues:           table.Item{":notes": table.Str(doc)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	if old[attrNotes] != nil {
@@ -77,9 +77,9 @@ func notesUpdate(instanceID string, old table.Item, notes string) *dynamodb.Upda
 }
 
 // decodeNotes returns the notes of an instance, the oldest first. Items of older releases have none.
-func decodeNotes(it table.Item) (notes []provider.Note, err error) {
+func decodeNotes(it table.Item) (all []provider.Note, err error) {
 	if doc := table.GetString(it, attrNotes); doc != "" {
-		err = json.Unmarshal([]byte(doc), &notes)
+		err = json.Unmarshal([]byte(doc), &all)
 	}
-	return notes, err //nolint:wrapcheck // the callers wrap the error
+	return all, err //nolint:wrapcheck // the callers wrap the error
 }

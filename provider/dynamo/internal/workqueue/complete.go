@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
+	"github.com/perdure/perdure/provider/outcomes"
 	"github.com/perdure/perdure/provider/wire"
 )
 
@@ -93,72 +93,13 @@ func splitLost(
 // maxBundleBytes limits a bundle to well under the maximum size of a message.
 const maxBundleBytes = sqsqueue.MessageLimit / 2
 
-// bundleKey identifies the outcomes that are sent as one message, if they fit.
-type bundleKey struct {
-	executionID string
-	kind        provider.MessageKind
-}
-
-// bundleKeyOf returns the bundle of a work item with an outcome.
-func bundleKeyOf(d *provider.CompletedWorkItem) bundleKey {
-	of := bundleKey{d.ExecutionID, provider.MessageActivityOutcomes}
-	switch {
-	case d.Outcome.Pending != nil:
-		of.kind = provider.MessageActivityPending
-	case d.Outcome.Run != "":
-		of.kind = provider.MessageActivityAttempts
-	}
-	return of
-}
-
-// countLeading counts the outcomes of a bundle at the front. These are usually all outcomes.
-func countLeading(done []provider.CompletedWorkItem, of bundleKey) (n int) {
-	for n < len(done) && done[n].Outcome != nil && bundleKeyOf(&done[n]) == of {
-		n++
-	}
-	return n
-}
-
-// bundleOutcomes returns up to three messages for each execution. The first has its outcomes, the second has failed
-// attempts that may not be the last of their activities, and the third has pending attempts.
+// bundleOutcomes returns the messages with the outcomes of work items.
 func bundleOutcomes(done []provider.CompletedWorkItem) []provider.Message {
-	var ms []provider.Message
-	open := map[bundleKey]int{} // the index of its last message
-	size := map[bundleKey]int{}
-	small := fitOneMessage(done)
-	for i := range done {
-		d := &done[i]
-		if d.Outcome == nil {
-			continue
-		}
-		of := bundleKeyOf(d)
-		at, ok := open[of]
-		bytes := 0
-		if !small {
-			bytes = outcomeBytes(d.Outcome)
-		}
-		// no message can contain it, and it must not block the others or make the activity run forever
-		if bytes > maxBundleBytes {
-			d.Outcome = replaceTooLarge(d.Outcome, bytes)
-			bytes = 0
-		}
-		if !ok || size[of]+bytes > maxBundleBytes {
-			at = len(ms)
-			ms = append(ms, provider.Message{
-				Kind:        of.kind,
-				InstanceID:  d.InstanceID,
-				ExecutionID: d.ExecutionID,
-				Outcomes:    make([]provider.ActivityOutcome, 0, countLeading(done[i:], of)),
-			})
-			open[of] = at
-			size[of] = 0
-		}
-
-		size[of] += bytes
-		ms[at].Outcomes = append(ms[at].Outcomes, *d.Outcome)
-		ms[at].Segment = max(ms[at].Segment, d.Segment)
+	size := outcomeBytes
+	if fitOneMessage(done) {
+		size = func(*provider.ActivityOutcome) int { return 0 }
 	}
-	return ms
+	return outcomes.Bundle(done, maxBundleBytes, size)
 }
 
 const (
@@ -192,16 +133,4 @@ func outcomeBytes(o *provider.ActivityOutcome) int {
 		return 0 // the encoding of the message returns the error
 	}
 	return len(sqsqueue.SqsText(b))
-}
-
-// replaceTooLarge replaces an outcome that does not fit a message.
-func replaceTooLarge(o *provider.ActivityOutcome, bytes int) *provider.ActivityOutcome {
-	cut := *o
-	cut.Result = nil
-	cut.Error = &history.Failure{
-		Type: history.TypePayloadTooLarge, NonRetryable: true,
-		Message: fmt.Sprintf("outcome of activity #%d has %d bytes, more than the limit of %d for a message",
-			o.ActivityID, bytes, maxBundleBytes),
-	}
-	return &cut
 }
