@@ -247,9 +247,9 @@ $(PEERS)/temporal: bench/servers/temporal/main.go bench/servers/temporal/go.sum 
 latency: needs-go ## compute the latency of orchestration steps from a list of AWS latencies: docs/operate/scale.md (UPDATE=-update writes the results there)
 	$(GO) test -count=1 -v -timeout 30m ./tests/scale -all $(UPDATE)
 
-.PHONY: planted
-planted: needs-go ## mutation test of the engine: apply one mutant at a time, and fail if the tests do not detect it (dispatch/testdata/planted; some minutes; FAULTS="name name"; SHORT=1 with short tests)
-	$(GO) run -C tools ./planted $(if $(SHORT),-short) .. $(FAULTS)
+.PHONY: mutants
+mutants: needs-go ## mutation test of the engine: apply one mutant at a time, and fail if the tests do not detect it (dispatch/testdata/mutants; some minutes; MUTANTS="name name"; SHORT=1 with short tests)
+	$(GO) run -C tools ./mutants $(if $(SHORT),-short) .. $(MUTANTS)
 
 .PHONY: fuzz
 fuzz: needs-go ## a minute of fuzzing each: the history decoder, the segment decoder, cron expressions

@@ -272,7 +272,7 @@ func TestFailOnNondeterminism_threeDeliveries_failTheInstance(t *testing.T) {
 }
 
 // Code that blocks outside perdure blocks its instance. The diagnosis names the line.
-func TestBlocked_codeBlocksOutside_diagnosisNamesTheLine(t *testing.T) {
+func TestBlocked_codeBlocksOutsideTheEngine_diagnosisNamesTheLine(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(_ *perdure.OrchestrationContext, _ int) (int, error) {

@@ -178,7 +178,7 @@ func TestCancelLog_thousandChildren_haveOneLinePerTurn(t *testing.T) {
 }
 
 // The parent's cancel finds an instance of another start, or no instance.
-func TestCancelLog_childRefuses_isLogged(t *testing.T) {
+func TestCancelLog_childRejectsTheCancel_isLogged(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
 	inBubble(t, simhub.Options{Logger: log.logger()}, func(_ context.Context, h *hub) {

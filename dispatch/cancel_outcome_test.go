@@ -68,7 +68,7 @@ func (s *sagas) wantCancelOutcome(in provider.Instance, want client.CancelOutcom
 // 1. An attempt of an activity has run, and the next attempt is due.
 // 2. Its queue is removed from the stack, so the next attempt cannot be sent.
 // 3. The activity is cancelled. Its end is not never_began, because an attempt has run.
-func TestCancelOutcome_nextAttemptCannotBeSent_isNotNeverBegan(t *testing.T) {
+func TestCancelOutcome_nextAttemptCannotBeSent_isNotNeverStarted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		job  spec
@@ -111,7 +111,7 @@ func TestCancelOutcome_nextAttemptCannotBeSent_isNotNeverBegan(t *testing.T) {
 // 1. An activity runs.
 // 2. The message that scheduled the activity is redelivered, after its queue was removed from the stack.
 // 3. The activity is cancelled. Its end is not never_began, because the code may have run.
-func TestCancelOutcome_queueIsRemoved_isNotNeverBegan(t *testing.T) {
+func TestCancelOutcome_queueIsRemoved_isNotNeverStarted(t *testing.T) {
 	t.Parallel()
 	s := &sagas{}
 	inBubble(t, simhub.Options{Registry: s.listening(false)}, func(ctx context.Context, h *hub) {

@@ -115,7 +115,7 @@ func TestR3_eventsArriveDuringContinueAsNew_countOnce(t *testing.T) {
 }
 
 // Events arrive before the code waits for them, and remain unobserved through two executions.
-func TestR3_eventsThatWereNotObserved_areHandedOn(t *testing.T) {
+func TestR3_unobservedEvents_areCarriedOver(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "later", func(ctx *perdure.OrchestrationContext, n int) (int, error) {

@@ -859,7 +859,7 @@ func TestR20_startToCloseExpires_activityFails(t *testing.T) {
 
 // A call with WaitForCancellation is sent to its queue, because its end must be observable. A call with a heartbeat
 // timeout, an exclusive key or AtMostOnce is also sent to its queue.
-func TestR20_callWithAWaitOrKey_goesToItsQueue(t *testing.T) {
+func TestR20_callWithWaitForCancellationOrKey_isSentToItsQueue(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []perdure.ActivityCallOption{
 		perdure.WaitForCancellation(), perdure.WithHeartbeatTimeout(time.Minute), perdure.Exclusive("k"),

@@ -181,7 +181,7 @@ func TestR22_longPendingInstance_matchesUpdatedBefore(t *testing.T) {
 
 // One step of a job reads at most 20 pages of 500 instances. The job continues after 21,000 instances that the filter
 // does not select, even if one step finds no match.
-func TestR22_pagesWithoutAMatch_jobGoesOn(t *testing.T) {
+func TestR22_pagesWithoutAMatch_jobContinues(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		const selected, others = 41, 21_000
@@ -309,7 +309,7 @@ func TestR22_slowInstances_countAsFailedAndDelayNothing(t *testing.T) {
 	})
 }
 
-func TestR22_instanceFailsAgainAndAgain_isTriedInFiveSteps(t *testing.T) {
+func TestR22_instanceKeepsFailing_isTriedInFiveSweeps(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.completed(2, func(i int) string { return fmt.Sprint("i-", i) })

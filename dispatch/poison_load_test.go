@@ -24,7 +24,7 @@ import (
 // Redelivered records run concurrently unless a crash marker exists. An outage leaves no markers.
 
 var backlog = flag.Int("backlog", manyOr(500),
-	"number of work items of TestR13_backlogAfterAnOutage_drainsAsFast, 500 per orchestration")
+	"number of work items of TestR13_backlogAfterAnOutage_isProcessedAsFast, 500 per orchestration")
 
 // sleepLikeAWS waits for the typical duration of a call to AWS.
 func sleepLikeAWS(ctx context.Context, c simaws.Call) {
@@ -165,7 +165,7 @@ func (h *hub) receiveAndTurn() []provider.Record {
 
 // In an outage, a backlog was delivered several times without any run. Afterwards, the backlog is processed as fast as
 // any other backlog, with one delivery per item, and no item fails.
-func TestR13_backlogAfterAnOutage_drainsAsFast(t *testing.T) {
+func TestR13_backlogAfterAnOutage_isProcessedAsFast(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	calm, after := drainBacklog(t, *backlog, 0), drainBacklog(t, *backlog, 4)
@@ -320,7 +320,7 @@ func (h *hub) wantNoDeadLetters(url string) {
 
 // An activity that kills its process runs together with others in its first three deliveries. In at most one more
 // delivery, the other activities of its batch wait for it. In later deliveries, they run before it.
-func TestR13_activityKillsItsProcess_fewNeighboursAreLost(t *testing.T) {
+func TestR13_activityKillsItsProcess_fewOtherActivitiesAreInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ killers, healthy, processes int }{
 		"in one batch":     {1, 9, 1},

@@ -110,7 +110,7 @@ func TestR13_suspectWaitsForItsBatch_isLeased(t *testing.T) {
 	}
 }
 
-func TestR13_suspectSucceeds_itsMarksAreTakenAway(t *testing.T) {
+func TestR13_suspectSucceeds_crashMarkersAreRemoved(t *testing.T) {
 	t.Parallel()
 	var running, most atomic.Int64
 	r := naps(&running, &most)
@@ -163,7 +163,7 @@ func TestR13_severalBatches_oneSuspectRunsAtATime(t *testing.T) {
 
 // A suspect that does not fit the rest of the invocation is released without a crash marker, because it has not
 // started.
-func TestR13_suspectDoesNotFitInvocation_isReleasedUnmarked(t *testing.T) {
+func TestR13_suspectDoesNotFitInvocation_isReleasedWithoutMarker(t *testing.T) {
 	t.Parallel()
 	var running, most atomic.Int64
 	r := naps(&running, &most)

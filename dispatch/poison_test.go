@@ -244,7 +244,7 @@ func TestR13_outageOfTwoHours_poisonsNothing(t *testing.T) {
 
 // Interleaving: an outage raises the receive count of a record above the limit. Then its process crashes twice for
 // reasons other than its code.
-func TestR13_deathsAfterAnOutage_areNoPoison(t *testing.T) {
+func TestR13_crashesAfterAnOutage_areNotPoison(t *testing.T) {
 	t.Parallel()
 	d := &crashingActivity{}
 	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(ctx context.Context, h *hub) {

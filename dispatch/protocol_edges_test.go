@@ -133,7 +133,7 @@ func TestR15_redelivery_deletesNoSchedulesOfEarlierTurns(t *testing.T) {
 }
 
 // A delayed start whose timer has a schedule is cancelled or terminated. The schedule is deleted.
-func TestR15ADelayedStart_endsEarly_leavesNoSchedule(t *testing.T) {
+func TestR15_delayedStartEndsBeforeItsDueTime_leavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []provider.MessageKind{provider.MessageTerminate, provider.MessageCancel} {
 		t.Run(string(kind), func(t *testing.T) {

@@ -499,7 +499,7 @@ func TestR14_failureRedeliveredToSameProcess_sendsNoCopy(t *testing.T) {
 }
 
 // Interleaving: in a stale environment, the activity of a failure is still open. The condition of its write fails.
-func TestR14_staleView_retriesNothing(t *testing.T) {
+func TestR14_staleCache_retriesNothing(t *testing.T) {
 	t.Parallel()
 	withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 		tr.complete(in, 1, 3)

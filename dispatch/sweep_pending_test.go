@@ -171,7 +171,7 @@ func (h *hub) receiveAll(url string) (all []provider.Record) {
 
 // A hub of an earlier release has one progress mark of the sweeper, and may have instances that this release never
 // found.
-func TestR11_progressMarkOfEarlierRelease_hidesNothing(t *testing.T) {
+func TestR11_sweeperPositionOfEarlierRelease_skipsNoInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.startPending(ctx, "long-ago")

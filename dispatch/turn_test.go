@@ -249,7 +249,7 @@ func TestR5_staleCache_readsBeforeItDropsAMessage(t *testing.T) {
 
 // A parent cancels a child whose ID had an earlier incarnation. An environment has cached the earlier incarnation, and
 // must read before it responds.
-func TestR5_cancelOfTheNextLifeMeetsAWarmView_isHeeded(t *testing.T) {
+func TestR5_cancelOfTheNextIncarnationReachesStaleCache_isApplied(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		begin := func(startID string) provider.Instance {

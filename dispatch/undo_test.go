@@ -484,7 +484,7 @@ func TestUndo_copyOfRunningWorkItem_doesNotReportTheEnd(t *testing.T) {
 
 // Interleaving: the failure of the first attempt is redelivered during the grace period of the second. This failure is
 // not the end of the activity.
-func TestUndo_earlierFailureIsRedelivered_isNotTheEnd(t *testing.T) {
+func TestUndo_earlierFailureIsRedelivered_undoStillWaits(t *testing.T) {
 	t.Parallel()
 	withSagas(t, simhub.Options{}, func(_ context.Context, s *sagas) {
 		in := s.startAs("a", "saga", spec{

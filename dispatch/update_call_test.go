@@ -186,7 +186,7 @@ func TestR31_calledInstanceEnds_callerReceivesAResponse(t *testing.T) {
 }
 
 // The wake of the start is lost. The update runs the first turn, which ends the instance.
-func TestR31_updateRunsTheOnlyTurn_isAnsweredByTheEnd(t *testing.T) {
+func TestR31_updateRunsTheOnlyTurn_callerReceivesTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, crash := range []bool{false, true} {
 		intercept, _ := crashOnce(false, func(c simaws.Call) bool {

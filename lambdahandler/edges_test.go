@@ -55,7 +55,7 @@ func (t *throttled) config() aws.Config {
 
 // Without a limit, retries of the SDK multiply with retries of the provider and with the sixteen shards of a list. Each
 // request makes at most twenty calls, and the response arrives within five seconds.
-func TestAPI_allCallsThrottled_answers503InTime(t *testing.T) {
+func TestAPI_allCallsThrottled_returns503InTime(t *testing.T) {
 	t.Parallel()
 	get, post := http.MethodGet, http.MethodPost
 	for _, r := range []apiRequest{

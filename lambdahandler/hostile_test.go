@@ -470,7 +470,7 @@ func repeatedRequests() (all []apiRequest) {
 
 // Through each gateway, every response arrives within ten seconds, and no status is a 5xx. The OpenAPI document
 // describes every response, and a rejection is a problem with a code. A function URL responds like HTTP.
-func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
+func TestAPI_hostileRequests_neverReturn5xx(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := greetings()

@@ -234,7 +234,7 @@ func TestClient_envHangsOrHasEnded_goroutineOfAServerEnds(t *testing.T) {
 
 // A function that moves the clock runs on the goroutine of the bubble. In an activity it would wait for the activity
 // itself.
-func TestDrive_activityRunsCalls_runsOnBubbleGoroutine(t *testing.T) {
+func TestDrive_activityCallsTheClient_runsInTheBubble(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	var taken atomic.Int64

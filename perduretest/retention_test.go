@@ -45,7 +45,7 @@ func wantThere(t *testing.T, env *perduretest.Env, want bool, ids ...string) {
 
 // Retention counts days of UTC. An instance with a retention of three days that ends on the first at noon is deleted at
 // the beginning of the fifth.
-func TestRetention_fallsDue_deletesTheInstance(t *testing.T) {
+func TestRetention_expires_deletesTheInstance(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		input string
@@ -83,7 +83,7 @@ func TestRetention_fallsDue_deletesTheInstance(t *testing.T) {
 }
 
 // Each instance, including a child, has the retention of its own orchestration.
-func TestRetention_parentFallsDue_keepsAChildThatIsNotDue(t *testing.T) {
+func TestRetention_ofParentExpires_keepsAChildThatHasNotExpired(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, keepers())
 	id := start(t, env, "parent", "three-days")

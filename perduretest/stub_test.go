@@ -51,7 +51,7 @@ func result(t *testing.T, env *perduretest.Env, id string) string {
 	return out
 }
 
-func TestStub_failsReturnsAndTakes_areRecordedAsCalls(t *testing.T) {
+func TestStub_failsReturnsAndTakes_recordCalls(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, shop())
 	env.Stub("charge").Fails(2, errors.New("declined")).Returns(receipt{"1"})
@@ -115,7 +115,7 @@ func TestStub_nonRetryableError_failsTheInstanceWithoutRetry(t *testing.T) {
 }
 
 // A stub with Takes ends with its context and returns its cause.
-func TestStub_cancelledDuringTakes_endsWithTheCause(t *testing.T) {
+func TestStub_cancelledDuringTakes_returnsTheCause(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "impatient", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {

@@ -263,7 +263,7 @@ func TestPauseInstance_manualRun_waitsForResume(t *testing.T) {
 }
 
 // A run that an earlier client requested waits for the end of a pause, as it did in that release.
-func TestRunNow_earlierClient_waitsForResume(t *testing.T) {
+func TestRunNow_clientOfEarlierRelease_waitsForResume(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))

@@ -82,7 +82,7 @@ func TestScheduleCommands_runningSchedules_showAndChangeThem(t *testing.T) {
 	}
 }
 
-func TestScheduleShow_beforeFirstTurn_saysDefinitionIsUnknown(t *testing.T) {
+func TestScheduleShow_beforeFirstTurn_reportsUnknownDefinition(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, perdure.NewRegistry())
 	h := setup(t)

@@ -58,7 +58,7 @@ func TestTimers_longDelay_useSchedules(t *testing.T) {
 }
 
 // In a hub without schedules, long timers hop between queue delays.
-func TestTimers_hubWithoutSchedules_hopBetweenQueueDelays(t *testing.T) {
+func TestTimers_hubWithoutSchedules_useSeveralQueueDelays(t *testing.T) {
 	shortrun.Skip(t)
 	c, timers := hub.client, 10 // on LocalStack the shared hub has no schedules, and a turn takes a second
 	if !onLocalStack {

@@ -251,7 +251,7 @@ func TestProxy_idleConnection_isClosedByTheClientFirst(t *testing.T) {
 	}
 }
 
-func TestProxy_cloudThatIsGone_isUnavailable(t *testing.T) {
+func TestProxy_stoppedCloud_isUnavailable(t *testing.T) {
 	t.Parallel()
 	abort := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	e := through(t, abort, http.MethodGet, "/v1/instances", "", nil)

@@ -8,7 +8,7 @@ import (
 
 // If several suspects crashed their process while they ran alone, one of them stays in the batch and the others are
 // released. A suspect that did not run alone also stays, and runs first.
-func TestQueue_severalHaveDiedAlone_oneStays(t *testing.T) {
+func TestQueue_severalHaveCrashedAlone_keepsOne(t *testing.T) {
 	t.Parallel()
 	q := &Queue{busy: 4}
 	neighbour := &Suspect{Died: intake.CrashedAlone - 1}

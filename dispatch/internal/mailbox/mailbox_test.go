@@ -54,7 +54,7 @@ func loaded(t *testing.T, ends ...history.Event) *execution.Execution {
 }
 
 // The status of the receiver decides how a message of another instance is answered. A running instance receives it.
-func TestAnswer_receiver_decidesTheAnswer(t *testing.T) {
+func TestRespond_statusOfReceiver_decidesTheResponse(t *testing.T) {
 	t.Parallel()
 	parent := &history.Parent{InstanceID: "p", ExecutionID: "px", EventID: 2}
 	cancel := func(startID string) provider.Message {

@@ -81,7 +81,7 @@ func TestBeforeCode_markers_decideWhetherTheCodeRuns(t *testing.T) {
 }
 
 // A marker that was written while other code ran is kept if the messages are processed. Any other marker is deleted.
-func TestEnd_marker_isDeletedUnlessItWasWrittenBesideOthersAndAllIsDone(t *testing.T) {
+func TestEnd_marker_isKeptOnlyIfOtherCodeRanAndAllMessagesAreProcessed(t *testing.T) {
 	t.Parallel()
 	for failed, kept := range map[error]bool{nil: true, errors.New("throttled"): false} {
 		h := &hub{}

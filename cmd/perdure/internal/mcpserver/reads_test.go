@@ -56,7 +56,7 @@ func cancelledOrder(f *fixture) {
 	f.now = began.Add(2 * time.Minute)
 }
 
-func TestTools_cancelledOrder_twoCallsTellWhyAndWhatStillRuns(t *testing.T) {
+func TestTools_cancelledOrder_twoCallsReportCauseAndRunningWork(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	cancelledOrder(f)

@@ -9,20 +9,20 @@ import (
 	"testing"
 )
 
-// The test only compares the mutants with the code. `make planted` runs the tests of the mutants, and takes minutes.
+// The test only compares the mutants with the code. `make mutants` runs the tests of the mutants, and takes minutes.
 func TestRead_mutantsOfRepository_matchCode(t *testing.T) {
 	t.Parallel()
-	faults, err := read("../..")
+	mutants, err := read("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range faults {
-		if f.what == "" || len(f.changes) == 0 {
-			t.Errorf("%s: %+v", f.name, f)
+	for _, m := range mutants {
+		if m.what == "" || len(m.changes) == 0 {
+			t.Errorf("%s: %+v", m.name, m)
 		}
-		for file, text := range f.changes {
+		for file, text := range m.changes {
 			if _, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution); err != nil {
-				t.Errorf("%s: the faulty file does not parse: %v", f.name, err)
+				t.Errorf("%s: the mutated file does not parse: %v", m.name, err)
 			}
 		}
 	}
@@ -48,24 +48,24 @@ func TestOne(t *testing.T) {
 		two   = was + "return 2 }\n"
 	)
 	for name, tt := range map[string]struct {
-		fault, want, err string
-		short            bool
+		mutant, want, err string
+		short             bool
 	}{
-		"found":     {fault: named + two, want: "found by TestOne"},
-		"panics":    {fault: named + was + "go func() { panic(1) }(); select {} }\n", want: "found by a panic"},
-		"missed":    {fault: named + was + "return 2 - 1 }\n", want: "NOT FOUND", err: "1 faults were not found"},
-		"short":     {fault: named + two, short: true, want: "0 of 1", err: "1 faults were not found"},
-		"gone":      {fault: named + "return 3 }\n====\nreturn 2 }\n", err: "this is there 0 times"},
-		"no test":   {fault: "It returns two.\n-- dispatch/one.go --\n" + two, err: "does not say which tests"},
-		"no code":   {fault: named + was + "return nil }\n", err: "no test ran"},
-		"no change": {fault: named + "return 1 }\n", err: "no line ===="},
+		"found":     {mutant: named + two, want: "found by TestOne"},
+		"panics":    {mutant: named + was + "go func() { panic(1) }(); select {} }\n", want: "found by a panic"},
+		"missed":    {mutant: named + was + "return 2 - 1 }\n", want: "NOT FOUND", err: "1 mutants were not found"},
+		"short":     {mutant: named + two, short: true, want: "0 of 1", err: "1 mutants were not found"},
+		"no match":  {mutant: named + "return 3 }\n====\nreturn 2 }\n", err: "the old text occurs 0 times"},
+		"no test":   {mutant: "It returns two.\n-- dispatch/one.go --\n" + two, err: "names no tests"},
+		"no code":   {mutant: named + was + "return nil }\n", err: "no test ran"},
+		"no change": {mutant: named + "return 1 }\n", err: "no line ===="},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			module := t.TempDir()
 			for file, text := range map[string]string{
 				"go.mod": "module example.com/one\n\ngo 1.26\n", "dispatch/one.go": code, "dispatch/one_test.go": test,
-				folder + "/fault.txt": tt.fault,
+				folder + "/mutant.txt": tt.mutant,
 			} {
 				at := filepath.Join(module, filepath.FromSlash(file))
 				if err := os.MkdirAll(filepath.Dir(at), 0o750); err != nil {
@@ -79,7 +79,7 @@ func TestOne(t *testing.T) {
 			err := run(t.Context(), &out, tt.short, module, nil)
 			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) ||
 				!strings.Contains(out.String(), tt.want) {
-				t.Errorf("%v, and said %q", err, out.String())
+				t.Errorf("got error %v, output %q", err, out.String())
 			}
 		})
 	}
