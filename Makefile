@@ -85,7 +85,7 @@ race-packages: needs-go ## all packages but dispatch, with the race detector
 
 .PHONY: race-dispatch
 race-dispatch: needs-go ## dispatch with the race detector and a few hundred seeds
-	$(GORACE) -short -timeout 40m ./dispatch -schedules=200 -troubled=2
+	$(GORACE) -short -timeout 40m ./dispatch -schedules=200 -problems=2
 
 .PHONY: test-dispatch
 test-dispatch: needs-go ## dispatch with thousands of seeds, and turns of 100,000 activities; test-race runs the same code
@@ -274,7 +274,7 @@ $(SITE)/.venv/.installed: tools/site/requirements.txt | needs-python
 	$(@D)/bin/pip install --quiet --no-deps -r $<
 	touch $@
 
-# The package has hundreds of files and dependencies, of which the site needs one.
+# The package has hundreds of files and dependencies. The site needs one of them.
 $(SITE)/mermaid/.installed: tools/site/mermaid.sha256 | needs-node
 	rm -rf $(@D)
 	mkdir -p $(@D)

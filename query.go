@@ -29,26 +29,26 @@ func SetQueryHandler[In, Out any](ctx *OrchestrationContext, name string, handle
 	if err := names.CheckHandler("SetQueryHandler", name, handler != nil); err != nil {
 		return err
 	}
-	ctx.replay.SetQueryHandler(name, func(doc json.RawMessage) replay.QueryAnswer {
-		return answerQuery(name, handler, doc)
+	ctx.replay.SetQueryHandler(name, func(doc json.RawMessage) replay.QueryOutput {
+		return runQueryHandler(name, handler, doc)
 	})
 	return nil
 }
 
-// answerQuery calls the handler of a query.
-func answerQuery[In, Out any](name string, handler func(In) (Out, error), doc json.RawMessage) replay.QueryAnswer {
+// runQueryHandler calls the handler of a query.
+func runQueryHandler[In, Out any](name string, handler func(In) (Out, error), doc json.RawMessage) replay.QueryOutput {
 	var in In
 	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Query, name), doc, &in); err != nil {
-		return replay.QueryAnswer{Failure: failureOf(err), BadInput: true}
+		return replay.QueryOutput{Failure: failureOf(err), BadInput: true}
 	}
 	out, err := handler(in)
 	if err != nil {
-		return replay.QueryAnswer{Failure: failureOf(err)}
+		return replay.QueryOutput{Failure: failureOf(err)}
 	}
-	answer, err := encodeWithin(payloadjson.Output(payloadjson.Query, name), out, MaxQueryResultBytes)
+	output, err := encodeWithin(payloadjson.Output(payloadjson.Query, name), out, MaxQueryResultBytes)
 	if err != nil {
 		f := failureOf(err)
-		return replay.QueryAnswer{Failure: f, TooLarge: f.Type == history.TypePayloadTooLarge}
+		return replay.QueryOutput{Failure: f, TooLarge: f.Type == history.TypePayloadTooLarge}
 	}
-	return replay.QueryAnswer{Output: answer}
+	return replay.QueryOutput{Output: output}
 }

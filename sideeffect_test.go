@@ -46,8 +46,8 @@ func TestSideEffect_firstRun_returnsValueDecodedFromJSON(t *testing.T) {
 func TestSideEffect_panicOrInvalidValue_fails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		effect     func(*perdure.OrchestrationContext) any
-		kind, says string
+		effect         func(*perdure.OrchestrationContext) any
+		kind, wantText string
 	}{
 		"panics": {func(*perdure.OrchestrationContext) any {
 			panic("boom")
@@ -71,7 +71,7 @@ func TestSideEffect_panicOrInvalidValue_fails(t *testing.T) {
 			w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (any, error) {
 				return perdure.SideEffect(ctx, func() any { return tt.effect(ctx) }), nil
 			})
-			if f := w.replayed().failure(); f.Type != tt.kind || !strings.Contains(f.Message, tt.says) {
+			if f := w.replayed().failure(); f.Type != tt.kind || !strings.Contains(f.Message, tt.wantText) {
 				t.Errorf("got %+v", f)
 			}
 		})

@@ -90,7 +90,7 @@ func TestRestart_repeatedCall_startsOneInstance(t *testing.T) {
 func TestRestart_missingOrRunningInstance_isRejected(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
-	if _, err := c.Restart(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
+	if _, err := c.Restart(t.Context(), "missing"); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("unknown instance: got error %v", err)
 	}
 	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("one")); err != nil {

@@ -97,8 +97,8 @@ func TestCancelOutcome_nextAttemptCannotBeSent_isNotNeverStarted(t *testing.T) {
 				later := s.withoutQueues(s.limited())
 				for range 20 {
 					time.Sleep(time.Second)
-					h.Timekeeper.HandleRecords(ctx, h.receive(h.Provider.Config().TimersURL))
-					h.give(later)
+					h.Renewer.HandleRecords(ctx, h.receive(h.Provider.Config().TimersURL))
+					h.passRecords(later)
 				}
 				h.wantOutput(in, c.ends)
 				s.wantCancelOutcome(in, c.why)
@@ -131,7 +131,7 @@ func TestCancelOutcome_queueIsRemoved_isNotNeverStarted(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		s.cancelActivity(in)
 		undeleted()
-		h.give(s.withoutQueues(s.listening(false)))
+		h.passRecords(s.withoutQueues(s.listening(false)))
 		if n := len(s.seen(&s.begun)); n != 1 {
 			t.Fatalf("got %d runs, want 1", n)
 		}

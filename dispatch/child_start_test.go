@@ -257,11 +257,11 @@ func TestChild_parentContinuedAsNew_outcomeIsDropped(t *testing.T) {
 		h.raise(in, "1", 1)
 		h.raise(in, "2", 2)
 		h.turn(0)
-		answer := outputs.ChildOutcome("c", &history.Parent{
+		response := outputs.ChildOutcome("c", &history.Parent{
 			InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, EventID: 3,
 		})
-		answer.Result = encoded(t, 5)
-		h.send(answer)
+		response.Result = encoded(t, 5)
+		h.send(response)
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Error("the outcome failed")
 		}
@@ -318,7 +318,7 @@ func TestR11_messagesBeforeDelayedStart_areConsumedByFirstTurn(t *testing.T) {
 				h.raise(in, "1", 1)
 			}
 			time.Sleep(time.Minute)
-			if woken, err := h.Timekeeper.Sweep(ctx); woken > 0 || err != nil {
+			if woken, err := h.Renewer.Sweep(ctx); woken > 0 || err != nil {
 				t.Errorf("the sweeper woke %d instances, %v; want none", woken, err)
 			}
 		}

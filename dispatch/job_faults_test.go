@@ -69,7 +69,7 @@ func (h *hub) sweepAndRead(j admin.Job) admin.Job {
 	h.t.Helper()
 	ctx, stop := context.WithTimeout(h.t.Context(), time.Minute)
 	defer stop()
-	_, _ = h.Timekeeper.Sweep(ctx)
+	_, _ = h.Renewer.Sweep(ctx)
 	time.Sleep(2 * time.Minute)
 	now, err := admin.New(h.Provider).Job(h.t.Context(), j.ID)
 	if err != nil {
@@ -493,7 +493,7 @@ func TestR22_twoJobsAndTwoRenewers_countEachInstanceOnce(t *testing.T) {
 			second := make(chan struct{})
 			go func() {
 				defer close(second)
-				_, _ = h.Timekeeper.Sweep(h.t.Context())
+				_, _ = h.Renewer.Sweep(h.t.Context())
 			}()
 			jobs[0] = h.sweepAndRead(jobs[0])
 			<-second

@@ -47,7 +47,7 @@ func naps(running, most *atomic.Int64) *perdure.Registry {
 func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []provider.Record {
 	h.t.Helper()
 	for range 2 {
-		h.deliverInVain("default", "sim://default")
+		h.deliverAndCrash("default", "sim://default")
 	}
 	for _, it := range h.workItems() {
 		if pick(it.ActivityID) {

@@ -27,10 +27,10 @@ func TestR1_timerAndSweep_commitNoSegment(t *testing.T) {
 		before := len(h.made())
 		time.Sleep(2 * time.Minute)
 		timers := h.receive(h.Provider.Config().TimersURL)
-		if failed := h.Timekeeper.HandleRecords(h.t.Context(), timers); len(timers) != 1 || len(failed) > 0 {
+		if failed := h.Renewer.HandleRecords(h.t.Context(), timers); len(timers) != 1 || len(failed) > 0 {
 			t.Fatalf("got %d timers, failed records %v", len(timers), failed)
 		}
-		if _, err := h.Timekeeper.Sweep(h.t.Context()); err != nil {
+		if _, err := h.Renewer.Sweep(h.t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range h.made()[before:] {

@@ -150,8 +150,8 @@ func TestCalls_activityIsRunning_isListed(t *testing.T) {
 func TestStub_invalidStep_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		stub func(env *perduretest.Env)
-		says string
+		stub     func(env *perduretest.Env)
+		mentions string
 	}{
 		"a result of another type": {func(env *perduretest.Env) {
 			env.Stub("charge").Returns(map[string]int{"Sum": 3})
@@ -171,7 +171,7 @@ func TestStub_invalidStep_failsTheTest(t *testing.T) {
 				c.stub(env)
 				start(t, env, "order", 1)
 				env.Advance(time.Hour)
-			}, c.says)
+			}, c.mentions)
 		})
 	}
 }

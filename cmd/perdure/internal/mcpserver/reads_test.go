@@ -197,7 +197,7 @@ func TestReads_invalidArguments_areErrorsWithTheFix(t *testing.T) {
 	f := newFixture(t)
 	cancelledOrder(f)
 	f.connect()
-	f.wantError("status", arguments{"id": "nobody"}, "instance not found", "run perdure list")
+	f.wantError("status", arguments{"id": "missing"}, "instance not found", "run perdure list")
 	f.wantError("status", arguments{}, "id")
 	f.wantError("status", arguments{"id": "order-7", "unknown": 1}, "unknown")
 	f.wantError("list", arguments{"limit": 101}, "limit must be 1 to 100, is 101")

@@ -25,7 +25,7 @@ func TestReadCancels_anyOrderOfVisibility_everyCancelIsReturned(t *testing.T) {
 			})
 		})
 		from := int64(rapid.IntRange(0, 5).Draw(r, "from"))
-		heard, decided := map[int64]bool{}, map[int64]int64{} // decided has the segment of each cancelled activity
+		received, decided := map[int64]bool{}, map[int64]int64{} // decided has the segment of each cancelled activity
 		read := func() {
 			got, next, err := b.p.ReadCancels(t.Context(), b.head.ExecutionID, from)
 			if err != nil || next < from {
@@ -37,7 +37,7 @@ func TestReadCancels_anyOrderOfVisibility_everyCancelIsReturned(t *testing.T) {
 				if decided[id] == 0 {
 					r.Fatalf("read a cancel of activity %d, which is not cancelled", id)
 				}
-				heard[id] = true
+				received[id] = true
 			}
 		}
 		first := from
@@ -67,7 +67,7 @@ func TestReadCancels_anyOrderOfVisibility_everyCancelIsReturned(t *testing.T) {
 		clear(hidden)
 		read()
 		for id, segment := range decided {
-			if segment >= first && !heard[id] {
+			if segment >= first && !received[id] {
 				r.Fatalf("the cancel of segment %d was not read", segment)
 			}
 		}

@@ -120,17 +120,17 @@ func TestReconcile_interruptedWithNamedInstances_returnsUnprocessedOnes(t *testi
 		for i := range 600 {
 			ids = append(ids, fmt.Sprintf("i-%d", i))
 		}
-		dying, die := context.WithCancel(h.ctx)
-		defer die()
+		crashing, crash := context.WithCancel(h.ctx)
+		defer crash()
 		var looked atomic.Int64
 		fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
 			if readsInstance(c) && looked.Add(1) == 100 {
-				die()
+				crash()
 			}
 			return next()
 		})
 		h.fault.Store(&fault)
-		so, err := h.Reconcile(dying, admin.ReconcileOptions{Instances: ids})
+		so, err := h.Reconcile(crashing, admin.ReconcileOptions{Instances: ids})
 		if !errors.Is(err, context.Canceled) || so.Instances == 0 ||
 			so.Instances+int64(len(so.RemainingInstances)) != 600 {
 			t.Errorf("processed %d of 600 instances, %d remain, %v", so.Instances, len(so.RemainingInstances), err)

@@ -14,7 +14,7 @@ import (
 func TestQuery_handlerReturns_resultIsReturned(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
+	h.SetQueryFunc(func(q provider.QueryRequest) (json.RawMessage, error) {
 		return json.RawMessage(`{"asked":"` + q.InstanceID + ` ` + q.Name + `","with":` + string(q.Input) + `}`), nil
 	})
 	for body, want := range map[string]string{
@@ -57,9 +57,9 @@ var queryCodes = map[client.QueryCode]struct {
 
 const aQuery = "/v1/instances/one/query"
 
-// noAnswers makes all queries of a hub fail with the given code.
-func noAnswers(h *hub, code client.QueryCode) {
-	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
+// failQueries makes all queries of a hub fail with the given code.
+func failQueries(h *hub, code client.QueryCode) {
+	h.SetQueryFunc(func(q provider.QueryRequest) (json.RawMessage, error) {
 		return nil, &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: code, Message: "why it is so"}
 	})
 }
@@ -69,31 +69,31 @@ func TestQuery_eachFailure_hasItsOwnCode(t *testing.T) {
 	h := setup(t)
 	h.call(t, http.MethodPost, aQuery, `{"query":"q"}`).wantProblem(http.StatusConflict, "nobody_to_ask", "")
 	for code, want := range queryCodes {
-		noAnswers(h, code)
+		failQueries(h, code)
 		a := h.call(t, http.MethodPost, aQuery, `{"query":"q"}`)
 		a.wantProblem(want.status, want.code, want.field)
 		if !strings.Contains(a.Body.String(), "why it is so") {
 			t.Errorf("%s: %s", code, a.Body)
 		}
 	}
-	h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return nil, provider.ErrNotFound })
+	h.SetQueryFunc(func(provider.QueryRequest) (json.RawMessage, error) { return nil, provider.ErrNotFound })
 	h.call(t, http.MethodPost, aQuery, `{"query":"q"}`).wantProblem(http.StatusNotFound, "instance_not_found",
 		"instanceId")
 }
 
-// queryAnswers returns each response that the document describes for a query.
-func queryAnswers(t *testing.T, large string, down, refused error) (all []answer) {
+// queryResponses returns each response that the document describes for a query.
+func queryResponses(t *testing.T, large string, down, refused error) (all []callResponse) {
 	t.Helper()
-	h := standing(t)
+	h := newRunningHub(t)
 	ask := func(body string, header ...string) {
 		all = append(all, h.call(t, http.MethodPost, aQuery, body, header...))
 	}
 	ask(`{"query":"q"}`) // the API cannot send queries
 	for code := range queryCodes {
-		noAnswers(h, code)
+		failQueries(h, code)
 		ask(`{"query":"q"}`)
 	}
-	h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return json.RawMessage("1"), nil })
+	h.SetQueryFunc(func(provider.QueryRequest) (json.RawMessage, error) { return json.RawMessage("1"), nil })
 	ask(`{"query":"q"}`)
 	ask(`{"query":"q","input":` + large + `}`)
 	ask(`{"query":"q"}`, "Content-Type", "text/plain")

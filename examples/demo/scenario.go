@@ -2,8 +2,8 @@ package main
 
 import "github.com/perdure/perdure/examples/orders"
 
-// fate is the scenario of an order and its expected outcome.
-type fate struct {
+// scenario is the scenario of an order and its expected outcome.
+type scenario struct {
 	// ends is the expected status of the fulfilment or the expected error type.
 	ends string
 	// unpacked orders do not receive the event "packed", so their time limit expires.
@@ -16,8 +16,8 @@ type fate struct {
 	delay string
 }
 
-// fates has the scenarios of the orders in orders.json. All other orders are packed, shipped and delivered.
-var fates = map[string]fate{
+// scenarios has the scenarios of the orders in orders.json. All other orders are packed, shipped and delivered.
+var scenarios = map[string]scenario{
 	"order-20419": {ends: orders.StatusBackOrder},
 	"order-20420": {ends: orders.CardDeclined},
 	"order-20422": {ends: orders.StatusCancelled, unpacked: true},
@@ -30,9 +30,9 @@ var fates = map[string]fate{
 // statusCancelled is the outcome of an order that a client cancelled.
 const statusCancelled = "cancelled by a client"
 
-func fateOf(orderID string) fate {
-	if f, ok := fates[orderID]; ok {
+func scenarioOf(orderID string) scenario {
+	if f, ok := scenarios[orderID]; ok {
 		return f
 	}
-	return fate{ends: orders.StatusDelivered}
+	return scenario{ends: orders.StatusDelivered}
 }

@@ -67,6 +67,6 @@ func TestTransactWriteItems_severalTables_writesAllOrNone(t *testing.T) {
 		t.Errorf("the backup of the hub has %d items", n)
 	}
 
-	_, err = c.Table.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("nobody's"), Item: key("x")})
+	_, err = c.Table.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("unknown"), Item: key("x")})
 	wantCode(t, err, "ResourceNotFoundException")
 }

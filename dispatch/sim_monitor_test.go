@@ -24,13 +24,13 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// witness observes every call of a simulated hub after it was made. It records the real order of reads and writes, and
+// monitor observes every call of a simulated hub after it was made. It records the real order of reads and writes, and
 // the processes that crashed in between.
-type witness struct {
+type monitor struct {
 	h          *hub
 	limit      int // Options.MaxCrashes
 	deliveries *deliveries
-	inline     *inlineWitness
+	inline     *inlineMonitor
 
 	mu sync.Mutex
 	// instances maps the key of an execution to its instance.
@@ -63,35 +63,35 @@ type executionState struct {
 const defaultLimit = 10
 
 // on sets the hub of the witness.
-func (w *witness) on(h *hub) { w.h, w.deliveries.h = h, h }
+func (w *monitor) on(h *hub) { w.h, w.deliveries.h = h, h }
 
 // limited sets Options.MaxCrashes of the hub.
-func (w *witness) limited(maxAttempts int) {
+func (w *monitor) limited(maxAttempts int) {
 	if maxAttempts > 0 {
 		w.limit = maxAttempts
 	}
 }
 
-func newWitness() *witness {
-	w := &witness{
+func newMonitor() *monitor {
+	w := &monitor{
 		limit:      defaultLimit,
 		deliveries: newDeliveries(),
 		executions: map[string]*executionState{}, cancelReads: map[[2]string]provider.Cancels{},
 		marks:   map[[2]string]map[string]func() bool{},
 		blocked: map[string]bool{}, poison: map[string]bool{}, instances: map[string]string{},
 	}
-	w.inline = newInlineWitness(w)
+	w.inline = newInlineMonitor(w)
 	return w
 }
 
-func (w *witness) wrongf(format string, args ...any) {
+func (w *monitor) wrongf(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.errs = append(w.errs, fmt.Errorf(format, args...))
 }
 
 // intercept observes all calls after they were made.
-func (w *witness) intercept(ctx context.Context, c simaws.Call, next func() error) error {
+func (w *monitor) intercept(ctx context.Context, c simaws.Call, next func() error) error {
 	if err := w.interceptOrder(ctx, c, next); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (w *witness) intercept(ctx context.Context, c simaws.Call, next func() erro
 }
 
 // interceptOrder observes all calls except those of inline activities and queries.
-func (w *witness) interceptOrder(ctx context.Context, c simaws.Call, next func() error) error {
+func (w *monitor) interceptOrder(ctx context.Context, c simaws.Call, next func() error) error {
 	if err := w.interceptPoison(ctx, c, next); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (w *witness) interceptOrder(ctx context.Context, c simaws.Call, next func()
 }
 
 // interceptPoison observes only calls that concern poison, which does not need an order of all calls.
-func (w *witness) interceptPoison(ctx context.Context, c simaws.Call, next func() error) error {
+func (w *monitor) interceptPoison(ctx context.Context, c simaws.Call, next func() error) error {
 	w.deliveries.see(c)
 	if err := next(); err != nil {
 		return err
@@ -162,7 +162,7 @@ func itemsPut(c simaws.Call) (items []map[string]ddbtypes.AttributeValue) {
 }
 
 // names observes a new instance item. It refers to an execution that has started and belongs to no other instance (I1).
-func (w *witness) names(it map[string]ddbtypes.AttributeValue) {
+func (w *monitor) names(it map[string]ddbtypes.AttributeValue) {
 	id := text(it, "execution")
 	if text(it, "sk") != "i" || id == "" {
 		return
@@ -176,7 +176,7 @@ func (w *witness) names(it map[string]ddbtypes.AttributeValue) {
 }
 
 // put observes a segment: the next one of a running execution, or a stub that replaces a segment (I1, I8).
-func (w *witness) put(it map[string]ddbtypes.AttributeValue) {
+func (w *monitor) put(it map[string]ddbtypes.AttributeValue) {
 	id, ofExecution := strings.CutPrefix(text(it, "pk"), "x#")
 	number, isSegment := strings.CutPrefix(text(it, "sk"), "h#")
 	sequence, err := strconv.ParseInt(number, 10, 64)
@@ -208,7 +208,7 @@ func (w *witness) put(it map[string]ddbtypes.AttributeValue) {
 }
 
 // read records the committed cancels when an invocation first reads a cancel record.
-func (w *witness) read(ctx context.Context, pk string) {
+func (w *monitor) read(ctx context.Context, pk string) {
 	name, _ := simhub.Process(ctx)
 	id, ofExecution := strings.CutPrefix(pk, "x#")
 	if name == "" || !ofExecution {
@@ -222,7 +222,7 @@ func (w *witness) read(ctx context.Context, pk string) {
 }
 
 // decided returns the committed cancels of an execution.
-func (w *witness) decided(id string) provider.Cancels {
+func (w *monitor) decided(id string) provider.Cancels {
 	if x := w.executions[id]; x == nil || x.deleted {
 		return provider.Cancels{{All: true, Reason: history.ReasonInstanceDeleted}}
 	}
@@ -238,7 +238,7 @@ func (w *witness) decided(id string) provider.Cancels {
 }
 
 // update observes crash markers that are written or removed.
-func (w *witness) update(ctx context.Context, in *dynamodb.UpdateItemInput) {
+func (w *monitor) update(ctx context.Context, in *dynamodb.UpdateItemInput) {
 	key := [2]string{text(in.Key, "pk"), text(in.Key, "sk")}
 	name, _ := simhub.Process(ctx)
 	if name == "" || !strings.HasPrefix(key[1], "p#") {
@@ -257,8 +257,8 @@ func (w *witness) update(ctx context.Context, in *dynamodb.UpdateItemInput) {
 	}
 }
 
-// deaths returns the largest number of dead deliveries with a crash marker of one message.
-func (w *witness) deaths(executionID string, activityID int64) (most int) {
+// crashCount returns the largest number of dead deliveries with a crash marker of one message.
+func (w *monitor) crashCount(executionID string, activityID int64) (most int) {
 	prefix := fmt.Sprintf("p#%d#", activityID)
 	for key, by := range w.marks {
 		died := 0
@@ -275,10 +275,10 @@ func (w *witness) deaths(executionID string, activityID int64) (most int) {
 }
 
 // crashesOfTurns is like deaths for the turns of an instance in all executions.
-func (w *witness) crashesOfTurns(instanceID string) (most int) {
+func (w *monitor) crashesOfTurns(instanceID string) (most int) {
 	for pk, instance := range w.instances {
 		if instance == instanceID {
-			most = max(most, w.deaths(strings.TrimPrefix(pk, "x#"), 0))
+			most = max(most, w.crashCount(strings.TrimPrefix(pk, "x#"), 0))
 		}
 	}
 	return most
@@ -286,7 +286,7 @@ func (w *witness) crashesOfTurns(instanceID string) (most int) {
 
 // begins is called first by activities. An activity must not start if its cancel was committed before its invocation
 // read the cancel record (I6).
-func (w *witness) begins(ctx context.Context) {
+func (w *monitor) begins(ctx context.Context) {
 	name, _ := simhub.Process(ctx)
 	a := perdure.ActivityInfoFrom(ctx)
 	w.mu.Lock()
@@ -307,7 +307,7 @@ func (w *witness) begins(ctx context.Context) {
 const crashesWhenBlocked = 1
 
 // recordDeadLetter observes a poison record that becomes a dead letter, and checks the proof (R13).
-func (w *witness) recordDeadLetter(url string, e *sqstypes.SendMessageBatchRequestEntry) {
+func (w *monitor) recordDeadLetter(url string, e *sqstypes.SendMessageBatchRequestEntry) {
 	why, ok := e.MessageAttributes["error"]
 	if !ok || !strings.Contains(url, "-dead") || !strings.HasPrefix(*why.StringValue, history.TypePoison) {
 		return
@@ -315,7 +315,7 @@ func (w *witness) recordDeadLetter(url string, e *sqstypes.SendMessageBatchReque
 	w.verdicts++
 	died, wanted := 0, w.limit
 	if item, err := wire.DecodeWorkItem(*e.MessageBody); err == nil && item.ActivityID > 0 {
-		died, w.poison[item.Name] = w.deaths(item.ExecutionID, item.ActivityID), true
+		died, w.poison[item.Name] = w.crashCount(item.ExecutionID, item.ActivityID), true
 	} else if m, err := wire.DecodeMessage(*e.MessageBody); err == nil {
 		died = w.crashesOfTurns(m.InstanceID)
 		if w.blocked[m.InstanceID] {
@@ -331,14 +331,14 @@ func (w *witness) recordDeadLetter(url string, e *sqstypes.SendMessageBatchReque
 }
 
 // found returns the number of poison records, and the errors so far.
-func (w *witness) found() (verdicts int, err error) {
+func (w *monitor) found() (verdicts int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.verdicts, errors.Join(slices.Concat(w.errs, w.deliveries.errs)...)
 }
 
 // check returns the errors of all executions.
-func (w *witness) check(ctx context.Context) error {
+func (w *monitor) check(ctx context.Context) error {
 	errs := slices.Concat(w.errs, w.deliveries.errs)
 	for _, id := range slices.Sorted(maps.Keys(w.executions)) {
 		errs = append(errs, w.checkExecution(ctx, id, w.instances["x#"+id]))
@@ -346,7 +346,7 @@ func (w *witness) check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (w *witness) checkExecution(ctx context.Context, id, instanceID string) error {
+func (w *monitor) checkExecution(ctx context.Context, id, instanceID string) error {
 	out, err := w.h.Cloud.Table.Query(ctx, &dynamodb.QueryInput{
 		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"),
 		ConsistentRead:            aws.Bool(true),
@@ -378,7 +378,7 @@ func (w *witness) checkExecution(ctx context.Context, id, instanceID string) err
 }
 
 // checkDeleted checks that only stubs with a TTL remain of a deleted execution.
-func (w *witness) checkDeleted(id string, items []map[string]ddbtypes.AttributeValue) (err error) {
+func (w *monitor) checkDeleted(id string, items []map[string]ddbtypes.AttributeValue) (err error) {
 	for _, it := range items {
 		switch sk := text(it, "sk"); {
 		case it["ttl"] == nil:
@@ -431,7 +431,7 @@ func checkSettled(id string, events []history.Event) (err error) {
 }
 
 // checkPoison checks that a poison failure in history has a dead letter (R13).
-func (w *witness) checkPoison(id string, events []history.Event) error {
+func (w *monitor) checkPoison(id string, events []history.Event) error {
 	for i := range events {
 		if e := &events[i]; e.Error != nil && e.Error.Type == history.TypePoison && w.verdicts == 0 {
 			return fmt.Errorf("R13: execution %s: %s without a dead letter", id, e.String())

@@ -238,7 +238,7 @@ func TestReconcile_missingInstance_isCountedAsNotFound(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(1)
-		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Instances: []string{"i-0", "nobody"}})
+		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{Instances: []string{"i-0", "missing"}})
 		if err != nil || so.NotFound != 1 || so.Active != 1 || so.Instances != 2 {
 			t.Errorf("the result is %+v, error %v; want one active instance and one not found", so, err)
 		}

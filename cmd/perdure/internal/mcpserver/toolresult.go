@@ -9,11 +9,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// answer is the result of a call. All fields except Untrusted have only texts of this program.
-type answer struct {
+// toolResult is the result of a call. All fields except Untrusted have only texts of this program.
+type toolResult struct {
 	// Summary is one sentence.
 	Summary string `json:"summary"`
-	// Notice says what is missing in the result, and how to read it.
+	// Notice describes the missing part of the result, and how to read it.
 	Notice  string   `json:"notice,omitempty"`
 	Hub     string   `json:"hub"`
 	Preview *preview `json:"preview,omitempty"`
@@ -27,7 +27,7 @@ type answer struct {
 }
 
 // notifyf sets the notice.
-func (a *answer) notifyf(format string, args ...any) { a.Notice = fmt.Sprintf(format, args...) }
+func (a *toolResult) notifyf(format string, args ...any) { a.Notice = fmt.Sprintf(format, args...) }
 
 // untrusted is data of the hub, whose texts are escaped: Text is that of the command, and Data that of the HTTP API.
 type untrusted struct {
@@ -64,7 +64,7 @@ func encodeItems[T any](items []T) ([]json.RawMessage, error) {
 }
 
 // setData sets the text and the data: the fields of head, which is an object, and lists.
-func (a *answer) setData(text string, head any, lists ...list) error {
+func (a *toolResult) setData(text string, head any, lists ...list) error {
 	a.Untrusted.Text = boundedText(text, maxTextBytes)
 	doc, err := encodeItem(head)
 	if err != nil {
@@ -85,8 +85,8 @@ func (a *answer) setData(text string, head any, lists ...list) error {
 	return nil
 }
 
-// result returns the answer as a structured document, and as a text that has the same text of the command.
-func (a *answer) result() (*mcp.CallToolResult, error) {
+// result returns the result as a structured document, and as a text that has the same text of the command.
+func (a *toolResult) result() (*mcp.CallToolResult, error) {
 	doc, err := json.Marshal(a)
 	if err != nil {
 		return nil, fmt.Errorf("encode a result: %w", err)
@@ -103,9 +103,9 @@ func (a *answer) result() (*mcp.CallToolResult, error) {
 	}, nil
 }
 
-// text returns the answer for clients that ignore structured content. Text of the hub is a JSON string in it. They
+// text returns the result for clients that ignore structured content. Text of the hub is a JSON string in it. They
 // continue a list with its cursor.
-func (a *answer) text() (string, error) {
+func (a *toolResult) text() (string, error) {
 	short := struct {
 		Summary    string    `json:"summary"`
 		Notice     string    `json:"notice,omitempty"`

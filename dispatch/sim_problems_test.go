@@ -27,8 +27,8 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// troubleScenario is a temporary failure of the whole hub, unlike the single faults of TestSimulation.
-type troubleScenario struct {
+// problemCase is a temporary failure of the whole hub, unlike the single faults of TestSimulation.
+type problemCase struct {
 	name          string
 	orchestration string
 	input         any
@@ -40,22 +40,22 @@ type troubleScenario struct {
 	// duplicate is the probability that a work item is delivered twice.
 	duplicate float64
 	// act, if set, is run by a client at the same time.
-	act func(p *troubledHub, ctx context.Context)
-	// judge returns errors of this trouble, in addition to the common checks.
-	judge func(p *troubledHub) error
+	act func(p *problemHub, ctx context.Context)
+	// verify returns errors of this problem, in addition to the common checks.
+	verify func(p *problemHub) error
 	// within limits the time until the instance has ended; 0 means two days.
 	within time.Duration
 	// verdicts is the expected number of poison records.
 	verdicts int
 	// occurred, if set, returns the number of times that the intended situation occurred. It must occur in most seeds.
-	occurred func(p *troubledHub) int
+	occurred func(p *problemHub) int
 }
 
-// troubledHub is a hub in trouble with the observations of a run.
-type troubledHub struct {
+// problemHub is a hub with a problem, and the observations of a run.
+type problemHub struct {
 	h     *hub
 	c     *client.Client
-	w     *witness
+	w     *monitor
 	first provider.Instance
 
 	mu sync.Mutex
@@ -69,9 +69,9 @@ type troubledHub struct {
 	errs      []error
 }
 
-func newTroubledHub() *troubledHub {
-	return &troubledHub{
-		w: newWitness(), sent: map[[2]int64]int{}, timers: map[[2]int64]int{}, ran: map[[2]int64]int{},
+func newProblemHub() *problemHub {
+	return &problemHub{
+		w: newMonitor(), sent: map[[2]int64]int{}, timers: map[[2]int64]int{}, ran: map[[2]int64]int{},
 		pickedUp: map[string]int{},
 	}
 }
@@ -85,23 +85,23 @@ const maxReleases = 4
 // processes. It kills the other records of its batch in four deliveries.
 const killerCrashes, neighborCrashes = 15, 4
 
-// outage is the duration of a trouble.
+// outage is the duration of a problem.
 const outage = time.Hour
 
-func troubles() []troubleScenario {
-	return []troubleScenario{
+func problems() []problemCase {
+	return []problemCase{
 		{
 			name: "every message twice", orchestration: "retried", input: 3, want: "3", duplicate: 0.3,
-			judge: func(p *troubledHub) error { return p.wantRuns(2 * 3 * succeedsAt) },
+			verify: func(p *problemHub) error { return p.wantRuns(2 * 3 * succeedsAt) },
 		},
 		{
 			name: "every message twice in bad weather", orchestration: "retried", input: 3, want: "3", duplicate: 0.3,
-			hub:   func(o *simhub.Options) { o.Schedule.Fail, o.Schedule.Lose, o.Schedule.Crash = 0.05, 0.05, 0.02 },
-			judge: func(p *troubledHub) error { return wantNoMoreThan(12, "run", p.ran) },
+			hub:    func(o *simhub.Options) { o.Schedule.Fail, o.Schedule.Lose, o.Schedule.Crash = 0.05, 0.05, 0.02 },
+			verify: func(p *problemHub) error { return wantNoMoreThan(12, "run", p.ran) },
 		},
 		{
 			name: "an hour in which half of all calls fail", orchestration: "fan", input: 20, want: "210",
-			hub: func(o *simhub.Options) { o.Schedule.Fail, o.Schedule.StormFor = 0.5, outage },
+			hub: func(o *simhub.Options) { o.Schedule.Fail, o.Schedule.FaultDuration = 0.5, outage },
 		},
 		{
 			name: "an hour in which no status can be written", orchestration: "statuses-of-many", input: 12, want: "78",
@@ -112,31 +112,31 @@ func troubles() []troubleScenario {
 				}
 				return nil
 			},
-			judge: func(p *troubledHub) error {
+			verify: func(p *problemHub) error {
 				return errors.Join(wantNoMoreThan(6, "sent", p.sent), wantNoMoreThan(6, "run", p.ran))
 			},
 		},
 		{
 			name: "processes die for five minutes", orchestration: "fan", input: 100, want: "5050",
 			hub: func(o *simhub.Options) {
-				o.Schedule.Crash, o.Schedule.StormFor, o.WorkVisibility = 0.2, 5*time.Minute, 30*time.Second
+				o.Schedule.Crash, o.Schedule.FaultDuration, o.WorkVisibility = 0.2, 5*time.Minute, 30*time.Second
 			},
 		},
 		{
 			name: "processes die, or are frozen, for five minutes", orchestration: "fan", input: 100, want: "5050",
 			hub: func(o *simhub.Options) {
-				o.Schedule.Crash, o.Schedule.StormFor = 0.2, 5*time.Minute
+				o.Schedule.Crash, o.Schedule.FaultDuration = 0.2, 5*time.Minute
 				o.WorkVisibility, o.EndOnRedelivery = 30*time.Second, false
 			},
 		},
 		{
 			name: "functions are frozen past their end", orchestration: "retried-fan", input: 20, want: "40",
 			hub: func(o *simhub.Options) {
-				o.Schedule.Freeze, o.Schedule.FreezeFor, o.Schedule.StormFor = 0.02, 4*time.Minute, 30*time.Minute
+				o.Schedule.Freeze, o.Schedule.FreezeFor, o.Schedule.FaultDuration = 0.02, 4*time.Minute, 30*time.Minute
 				o.Schedule.Crash, o.WorkVisibility, o.EndOnRedelivery = 0.01, time.Minute, false
 				o.Schedule.Apart = true // the records become suspects one by one, and wait for the same time
 			},
-			occurred: func(p *troubledHub) int { return p.h.Scheduler.Frozen() },
+			occurred: func(p *problemHub) int { return p.h.Scheduler.Frozen() },
 		},
 		{
 			name: "dead letters are recovered", orchestration: "retried", input: 3, want: "3",
@@ -149,8 +149,8 @@ func troubles() []troubleScenario {
 				}
 				return nil
 			},
-			act: func(p *troubledHub, ctx context.Context) { p.watch(ctx, 20) },
-			occurred: func(p *troubledHub) int {
+			act: func(p *problemHub, ctx context.Context) { p.watch(ctx, 20) },
+			occurred: func(p *problemHub) int {
 				return min(p.pickedUp["sim://inbox-dead.fifo"], p.pickedUp["sim://default-dead"])
 			},
 		},
@@ -164,8 +164,8 @@ func troubles() []troubleScenario {
 				}
 				return nil
 			},
-			act:      func(p *troubledHub, ctx context.Context) { p.watch(ctx, 20) },
-			occurred: func(p *troubledHub) int { return p.pickedUp["sim://inbox-dead.fifo"] },
+			act:      func(p *problemHub, ctx context.Context) { p.watch(ctx, 20) },
+			occurred: func(p *problemHub) int { return p.pickedUp["sim://inbox-dead.fifo"] },
 		},
 		{
 			name: "a turn of many outputs is sent in parts", orchestration: "many-timers", input: 1010, want: "1010",
@@ -175,7 +175,7 @@ func troubles() []troubleScenario {
 				}
 				return nil
 			},
-			judge: func(p *troubledHub) error {
+			verify: func(p *problemHub) error {
 				// ignore the timers of failed sends
 				maps.DeleteFunc(p.timers, func(of [2]int64, _ int) bool { return of[0] > 600 })
 				return wantNoMoreThan(6, "sent", p.timers)
@@ -189,19 +189,19 @@ func troubles() []troubleScenario {
 				}
 				return nil
 			},
-			judge: func(p *troubledHub) error {
+			verify: func(p *problemHub) error {
 				if p.back > 0 {
 					return fmt.Errorf("messages were released %d times", p.back)
 				}
 				return nil
 			},
-			occurred: func(p *troubledHub) int {
+			occurred: func(p *problemHub) int {
 				return strings.Count(strings.Join(p.h.Scheduler.Trace(), "\n"), "DeleteSchedule")
 			},
 		},
 		{
 			name: "a killer among other activities", orchestration: "neighbours", input: 12, want: "12", verdicts: 1,
-			judge: func(p *troubledHub) error {
+			verify: func(p *problemHub) error {
 				killer := [2]int64{3, 1}
 				// because each copy of its work item has its own crash markers
 				if p.ran[killer] > killerCrashes*p.sent[killer] {
@@ -219,7 +219,7 @@ func troubles() []troubleScenario {
 			name: "an activity of many invocations that die", orchestration: "marathon", input: 200, want: "200",
 			hub: func(o *simhub.Options) {
 				// about 200 calls each
-				o.InvocationLimit, o.Schedule.Crash, o.Schedule.StormFor = 40*time.Second, 0.012, 40*time.Minute
+				o.InvocationLimit, o.Schedule.Crash, o.Schedule.FaultDuration = 40*time.Second, 0.012, 40*time.Minute
 			},
 		},
 		{
@@ -229,8 +229,8 @@ func troubles() []troubleScenario {
 		},
 		{
 			name: "a hot instance is blocked", orchestration: "adds", input: 0, want: "61",
-			act: (*troubledHub).block,
-			judge: func(p *troubledHub) error {
+			act: (*problemHub).block,
+			verify: func(p *problemHub) error {
 				// one more run if the first run had an unverified state
 				if p.back > maxReleases || p.replays > 2*maxReleases {
 					return fmt.Errorf("messages were released %d times, incompatible code ran %d times",
@@ -238,31 +238,31 @@ func troubles() []troubleScenario {
 				}
 				return nil
 			},
-			occurred: func(p *troubledHub) int { return p.replays },
+			occurred: func(p *problemHub) int { return p.replays },
 		},
 		{
 			name: "a hot instance is blocked in bad weather", orchestration: "adds", input: 0, want: "61",
 			hub: func(o *simhub.Options) { o.Schedule.Fail, o.Schedule.Lose, o.Schedule.Crash = 0.05, 0.05, 0.02 },
-			act: (*troubledHub).block,
+			act: (*problemHub).block,
 		},
 		{
 			name: "a fixed instance has no input", orchestration: "adds", input: 0, want: "1",
-			act:      (*troubledHub).blockWithNothing,
-			occurred: func(p *troubledHub) int { return p.replays },
+			act:      (*problemHub).blockWithNothing,
+			occurred: func(p *problemHub) int { return p.replays },
 		},
 		{
 			name: "an old environment in a rollout", orchestration: "strict", input: 6, want: "6",
-			act:      (*troubledHub).rollout,
-			occurred: func(p *troubledHub) int { return p.replays },
+			act:      (*problemHub).rollout,
+			occurred: func(p *problemHub) int { return p.replays },
 		},
 	}
 }
 
-// TestSimulationInTrouble runs several seeds of each trouble. No work is lost, duplicated without limit, starved or
-// detected as poison. To repeat a seed: go test ./dispatch -run 'TestSimulationInTrouble/<name>' -seed=N.
-func TestSimulationInTrouble(t *testing.T) {
+// TestSimulationOfProblems runs several seeds of each problem. No work is lost, duplicated without limit, starved or
+// detected as poison. To repeat a seed: go test ./dispatch -run 'TestSimulationOfProblems/<name>' -seed=N.
+func TestSimulationOfProblems(t *testing.T) {
 	t.Parallel()
-	for _, s := range troubles() {
+	for _, s := range problems() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			if *oneSeed >= 0 {
@@ -270,7 +270,7 @@ func TestSimulationInTrouble(t *testing.T) {
 				return
 			}
 			occurred := uint64(0)
-			for seed := *firstSeed; seed < *firstSeed+*troubled && !t.Failed(); seed++ {
+			for seed := *firstSeed; seed < *firstSeed+*problemSeeds && !t.Failed(); seed++ {
 				p := s.runSeed(t, seed)
 				t.Logf("seed %d: at most %d deliveries of a message, dead letters %v, %d frozen, %d replays",
 					seed, p.w.deliveries.most, p.pickedUp, p.h.Scheduler.Frozen(), p.replays)
@@ -278,17 +278,17 @@ func TestSimulationInTrouble(t *testing.T) {
 					occurred++
 				}
 			}
-			if s.occurred != nil && 2*occurred < *troubled && !t.Failed() {
-				t.Errorf("the situation occurred in %d of %d seeds, want at least half", occurred, *troubled)
+			if s.occurred != nil && 2*occurred < *problemSeeds && !t.Failed() {
+				t.Errorf("the situation occurred in %d of %d seeds, want at least half", occurred, *problemSeeds)
 			}
 		})
 	}
 }
 
-// runSeed runs a trouble with one seed.
-func (s troubleScenario) runSeed(t *testing.T, seed uint64) (p *troubledHub) {
+// runSeed runs a problem with one seed.
+func (s problemCase) runSeed(t *testing.T, seed uint64) (p *problemHub) {
 	t.Helper()
-	p = newTroubledHub()
+	p = newProblemHub()
 	o := simhub.Options{
 		Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed}, EndOnRedelivery: true,
 	}
@@ -343,8 +343,8 @@ func (s troubleScenario) runSeed(t *testing.T, seed uint64) (p *troubledHub) {
 	return p
 }
 
-// ended checks that the instance has the same end as without trouble, and that nothing became poison.
-func (p *troubledHub) ended(ctx context.Context, s troubleScenario) error {
+// ended checks that the instance has the same end as without the problem, and that nothing became poison.
+func (p *problemHub) ended(ctx context.Context, s problemCase) error {
 	in, err := p.h.Provider.ReadInstance(ctx, p.first.InstanceID)
 	if err != nil {
 		return err
@@ -365,14 +365,14 @@ func (p *troubledHub) ended(ctx context.Context, s troubleScenario) error {
 	if verdicts, wrong := p.w.found(); verdicts != s.verdicts || wrong != nil {
 		errs = append(errs, fmt.Errorf("got %d poison records: %w", verdicts, wrong))
 	}
-	if s.judge != nil {
-		errs = append(errs, s.judge(p))
+	if s.verify != nil {
+		errs = append(errs, s.verify(p))
 	}
 	return errors.Join(append(errs, p.errs...)...)
 }
 
 // see counts sent work items, sent timers and released batches.
-func (p *troubledHub) see(c simaws.Call) {
+func (p *problemHub) see(c simaws.Call) {
 	if in, ok := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); ok && *in.QueueUrl == "sim://inbox.fifo" {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -419,7 +419,7 @@ func timersSent(c simaws.Call) (ids []int64) {
 }
 
 // begins counts the start of an activity.
-func (p *troubledHub) begins(ctx context.Context) {
+func (p *problemHub) begins(ctx context.Context) {
 	a := perdure.ActivityInfoFrom(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -427,7 +427,7 @@ func (p *troubledHub) begins(ctx context.Context) {
 }
 
 // wantRuns limits the total number of starts.
-func (p *troubledHub) wantRuns(most int) error {
+func (p *problemHub) wantRuns(most int) error {
 	n := 0
 	for _, ran := range p.ran {
 		n += ran
@@ -455,7 +455,7 @@ func sortedPairs(counts map[[2]int64]int) [][2]int64 {
 // succeedsAt is the attempt at which the activities of "retried" succeed.
 const succeedsAt = 7
 
-func (p *troubledHub) registry() *perdure.Registry {
+func (p *problemHub) registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", func(_ context.Context, n int) (int, error) {
 		return n + 1, nil
@@ -603,34 +603,34 @@ func adds(ctx *perdure.OrchestrationContext, sum int) (int, error) {
 }
 
 // watch runs n sweeps at the interval of the renewer's rule.
-func (p *troubledHub) watch(ctx context.Context, n int) {
+func (p *problemHub) watch(ctx context.Context, n int) {
 	for range n {
 		time.Sleep(2 * time.Minute)
-		_, _ = p.h.Timekeeper.Sweep(ctx) // a failure shows in the final checks
+		_, _ = p.h.Renewer.Sweep(ctx) // a failure shows in the final checks
 	}
 }
 
 // incompatible returns a build that differs from history, because it calls an activity instead of waiting for an event.
-func (p *troubledHub) incompatible(name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
+func (p *problemHub) incompatible(name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, name, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		p.mu.Lock()
 		p.replays++
 		p.mu.Unlock()
-		return perdure.CallActivityByName[int](ctx, "unheard-of", 1).Await(ctx)
+		return perdure.CallActivityByName[int](ctx, "missing", 1).Await(ctx)
 	}, opts...)
 	return r
 }
 
 // deploy replaces the orchestrators, and returns the previous ones.
-func (p *troubledHub) deploy(ctx context.Context, these ...*dispatch.Orchestrator) (before []*dispatch.Orchestrator) {
+func (p *problemHub) deploy(ctx context.Context, these ...*dispatch.Orchestrator) (before []*dispatch.Orchestrator) {
 	before = p.h.Replace(these...)
 	p.repeatCall(ctx, "announce", p.h.Environment(0).ReportBuild)
 	return before
 }
 
 // broken returns n orchestrators of a build.
-func (p *troubledHub) broken(r *perdure.Registry, n int) (all []*dispatch.Orchestrator) {
+func (p *problemHub) broken(r *perdure.Registry, n int) (all []*dispatch.Orchestrator) {
 	for range n {
 		all = append(all, must(dispatch.NewOrchestrator(r, p.h.Provider, &dispatch.OrchestratorOptions{
 			BuildID: "broken", Logger: slog.New(slog.DiscardHandler),
@@ -640,7 +640,7 @@ func (p *troubledHub) broken(r *perdure.Registry, n int) (all []*dispatch.Orches
 }
 
 // until waits for up to an hour for a condition.
-func (p *troubledHub) until(ctx context.Context, what string, done func(ctx context.Context) bool) {
+func (p *problemHub) until(ctx context.Context, what string, done func(ctx context.Context) bool) {
 	for waited := time.Duration(0); !done(ctx); waited += time.Second {
 		if waited > time.Hour {
 			p.errs = append(p.errs, fmt.Errorf("an hour later: %s", what))
@@ -651,7 +651,7 @@ func (p *troubledHub) until(ctx context.Context, what string, done func(ctx cont
 }
 
 // has waits until history has n events of a kind.
-func (p *troubledHub) has(ctx context.Context, kind history.Kind, n int) {
+func (p *problemHub) has(ctx context.Context, kind history.Kind, n int) {
 	p.until(ctx, fmt.Sprintf("there are no %d events %s", n, kind), func(ctx context.Context) bool {
 		got := 0
 		for e, err := range p.c.History(ctx, p.first.InstanceID) {
@@ -665,7 +665,7 @@ func (p *troubledHub) has(ctx context.Context, kind history.Kind, n int) {
 
 // block lets a build whose code differs from history block the instance, raises events, and then deploys the original
 // build again.
-func (p *troubledHub) block(ctx context.Context) {
+func (p *problemHub) block(ctx context.Context) {
 	p.raise(ctx, "first", 1)
 	p.has(ctx, history.ExternalEventRaised, 1)
 	running := p.deploy(ctx, p.broken(p.incompatible("adds"), len(p.h.Orchestrators))...)
@@ -690,7 +690,7 @@ func (p *troubledHub) block(ctx context.Context) {
 }
 
 // rollBack deploys the previous build, and runs sweeps until the instance is not blocked.
-func (p *troubledHub) rollBack(ctx context.Context, running []*dispatch.Orchestrator) {
+func (p *problemHub) rollBack(ctx context.Context, running []*dispatch.Orchestrator) {
 	p.retired = p.deploy(ctx, running...)
 	for range 15 {
 		p.watch(ctx, 1)
@@ -704,7 +704,7 @@ func (p *troubledHub) rollBack(ctx context.Context, running []*dispatch.Orchestr
 
 // blockWithNothing blocks the instance by a wake, so that the fixed build has no input to process. The instance still
 // becomes Running again.
-func (p *troubledHub) blockWithNothing(ctx context.Context) {
+func (p *problemHub) blockWithNothing(ctx context.Context) {
 	p.raise(ctx, "first", 1)
 	p.has(ctx, history.ExternalEventRaised, 1)
 	running := p.deploy(ctx, p.broken(p.incompatible("adds"), len(p.h.Orchestrators))...)
@@ -719,7 +719,7 @@ func (p *troubledHub) blockWithNothing(ctx context.Context) {
 }
 
 // is waits until the instance has a status.
-func (p *troubledHub) is(ctx context.Context, want provider.RuntimeStatus) {
+func (p *problemHub) is(ctx context.Context, want provider.RuntimeStatus) {
 	p.until(ctx, fmt.Sprintf("the instance is not %s", want), func(ctx context.Context) bool {
 		in, err := p.h.Provider.ReadInstance(ctx, p.first.InstanceID)
 		return err == nil && in.Status == want
@@ -729,40 +729,40 @@ func (p *troubledHub) is(ctx context.Context, want provider.RuntimeStatus) {
 // rollout keeps one of three environments on an old build that differs from history. The old build must leave the
 // instance to the new build, which has reported later. An hour later, sweeps wake the instance if the old build has
 // blocked it.
-func (p *troubledHub) rollout(ctx context.Context) {
+func (p *problemHub) rollout(ctx context.Context) {
 	old := p.broken(p.incompatible("strict", perdure.FailOnNondeterminism()), 1)
-	p.repeatCall(p.h.t.Context(), "announce", old[0].ReportBuild) // before the trouble starts
+	p.repeatCall(p.h.t.Context(), "announce", old[0].ReportBuild) // before the problem starts
 	before := time.Now()
 	p.has(ctx, history.TimerCreated, 1)
 	p.retired = p.h.Replace(old[0])[:1]
 	time.Sleep(time.Until(before.Add(time.Second))) // two builds do not report at the same time
 	p.repeatCall(ctx, "announce", p.retired[0].ReportBuild)
 	time.Sleep(outage)
-	for sweeps := 0; sweeps < 30*24 && !p.isOver(ctx); sweeps++ {
+	for sweeps := 0; sweeps < 30*24 && !p.hasEnded(ctx); sweeps++ {
 		p.watch(ctx, 1)
 	}
 }
 
-// isOver reports whether the instance has ended.
-func (p *troubledHub) isOver(ctx context.Context) bool {
+// hasEnded reports whether the instance has ended.
+func (p *problemHub) hasEnded(ctx context.Context) bool {
 	in, err := p.h.Provider.ReadInstance(ctx, p.first.InstanceID)
 	return err == nil && in.Status.Terminal()
 }
 
-func (p *troubledHub) raise(ctx context.Context, id string, n int) {
+func (p *problemHub) raise(ctx context.Context, id string, n int) {
 	p.repeatCall(ctx, "raise", func(ctx context.Context) error {
 		return p.c.RaiseEvent(ctx, p.first.InstanceID, "add", n, client.WithEventID(id))
 	})
 }
 
-func (p *troubledHub) repeatCall(ctx context.Context, what string, f func(ctx context.Context) error) {
+func (p *problemHub) repeatCall(ctx context.Context, what string, f func(ctx context.Context) error) {
 	if err := f(ctx); err != nil {
 		p.errs = append(p.errs, fmt.Errorf("%s: %w", what, err))
 	}
 }
 
 // parked counts the parked inputs in history.
-func (p *troubledHub) parked(ctx context.Context) (n int) {
+func (p *problemHub) parked(ctx context.Context) (n int) {
 	for e, err := range p.c.History(ctx, p.first.InstanceID) {
 		if err != nil {
 			p.errs = append(p.errs, err)

@@ -89,7 +89,7 @@ func TestRedriveDeadLetters_detachedStartFromFortyDaysAgo_isNotRepeated(t *testi
 		if err := h.RaiseEvent(h.ctx, "i", "e", 1); err != nil {
 			t.Fatal(err)
 		}
-		l := &lettered{Hub: h.Hub, Client: h.Client, operator: h.operator, t: t}
+		l := &deadLetterHub{Hub: h.Hub, Client: h.Client, operator: h.operator, t: t}
 		l.failAll(h.ctx, "corrupt: for now")
 		if r, err := h.RedriveDeadLetters(h.ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 1 {
 			t.Fatal(r, err)
@@ -113,7 +113,7 @@ func TestRedriveDeadLetters_purgedChildFromFortyDaysAgo_doesNotRunAgain(t *testi
 		if err := h.RaiseEvent(h.ctx, "i", "e", 1); err != nil {
 			t.Fatal(err)
 		}
-		l := &lettered{Hub: h.Hub, Client: h.Client, operator: h.operator, t: t}
+		l := &deadLetterHub{Hub: h.Hub, Client: h.Client, operator: h.operator, t: t}
 		l.failAll(h.ctx, "corrupt: for now")
 		if r, err := h.RedriveDeadLetters(h.ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 1 {
 			t.Fatal(r, err)

@@ -29,9 +29,9 @@ type Queues interface {
 	) (*sqs.DeleteMessageBatchOutput, error)
 }
 
-// ByHand is a hub on any cloud. ByHand calls the functions one after another in place of the mappings, so a shape makes
-// the same calls on each cloud.
-type ByHand struct {
+// ManualHub is a hub on any cloud. ManualHub calls the functions one after another in place of the mappings, so a shape
+// makes the same calls on each cloud.
+type ManualHub struct {
 	// Metered has the AWS clients of the functions. Meter counts their calls.
 	Metered dynamo.Clients
 	Meter   *meter.Meter
@@ -50,7 +50,7 @@ const most = 5000
 
 // Counts runs an instance of a shape to its end, and returns the AWS calls of the functions. The activities of the
 // shape must not wait for a client.
-func (b *ByHand) Counts(ctx context.Context, s *Shape) (meter.Counts, error) {
+func (b *ManualHub) Counts(ctx context.Context, s *Shape) (meter.Counts, error) {
 	p, err := dynamo.New(b.Hub, b.Metered, dynamo.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, fmt.Errorf("cost: %w", err)
@@ -83,7 +83,7 @@ func (b *ByHand) Counts(ctx context.Context, s *Shape) (meter.Counts, error) {
 }
 
 // run starts an instance and calls the functions until the queues are empty.
-func (b *ByHand) run(ctx context.Context, c *client.Client, turns, work handler, id string, s *Shape) error {
+func (b *ManualHub) run(ctx context.Context, c *client.Client, turns, work handler, id string, s *Shape) error {
 	if _, err := c.Start(ctx, s.Orchestration, s.Input, client.WithInstanceID(id)); err != nil {
 		return fmt.Errorf("cost: %w", err)
 	}
@@ -105,7 +105,7 @@ func (b *ByHand) run(ctx context.Context, c *client.Client, turns, work handler,
 
 // pass passes one message of a queue to a function, like its mapping. With several messages at once, the batches would
 // depend on the speed of the cloud.
-func (b *ByHand) pass(ctx context.Context, url string, to handler) (n int, err error) {
+func (b *ManualHub) pass(ctx context.Context, url string, to handler) (n int, err error) {
 	out, err := b.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl: &url, MaxNumberOfMessages: 1,
 		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},

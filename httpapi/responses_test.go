@@ -28,14 +28,14 @@ const (
 	aJob     = jobs + "/job"
 )
 
-// request is a call of the API on the hub that standing returns.
+// request is a call of the API on the hub that newRunningHub returns.
 type request struct {
 	method, target, body string
 	header               []string
 	fail                 error // the error of the hub
 }
 
-func standing(t *testing.T) *hub {
+func newRunningHub(t *testing.T) *hub {
 	t.Helper()
 	h := setup(t)
 	h.start(t, "one")
@@ -56,7 +56,7 @@ func standing(t *testing.T) *hub {
 	return h
 }
 
-func (r request) of(t *testing.T, h *hub) answer {
+func (r request) of(t *testing.T, h *hub) callResponse {
 	t.Helper()
 	h.FailWith(r.fail)
 	defer h.FailWith(nil)
@@ -82,12 +82,12 @@ func TestOpenAPI_everyDescribedResponse_isReturned(t *testing.T) {
 		{remove, over, "", nil, nil},
 		{remove, inUse, "", nil, nil},
 		{remove, inUse + "?force=perhaps", "", nil, nil},
-		{remove, "/v1/instances/nobody", "", nil, nil},
+		{remove, "/v1/instances/missing", "", nil, nil},
 		{remove, inUse, "", nil, down},
 		{remove, inUse, "", nil, refused},
 		{post, hello, `{"delay":"90s","tags":{"k":"v"}}`, nil, nil},
 		{post, hello, `{`, nil, nil},
-		{post, "/v1/orchestrations/nobody", `{}`, nil, nil},
+		{post, "/v1/orchestrations/missing", `{}`, nil, nil},
 		{post, hello, `{"instanceId":"one"}`, nil, nil},
 		{post, hello, `{"input":` + large + `}`, nil, nil},
 		{post, hello, `{}`, text, nil},
@@ -160,27 +160,27 @@ func TestOpenAPI_everyDescribedResponse_isReturned(t *testing.T) {
 		requests = append(requests, request{method, target, "", nil, nil}, request{method, target, "", nil, down},
 			request{method, target, "", nil, refused}, request{method, target + "?a=1", "", nil, nil})
 	}
-	requests = append(requests, request{get, jobs + "/nobody", "", nil, nil}, request{
-		post, jobs + "/nobody/cancel", "", nil, nil,
+	requests = append(requests, request{get, jobs + "/missing", "", nil, nil}, request{
+		post, jobs + "/missing/cancel", "", nil, nil,
 	})
 	for _, target := range []string{
 		"/v1/instances", inUse, inUse + "/result", inUse + "/history", inUse + "/executions", inUse + "/cancellations",
 	} {
-		requests = append(requests, request{get, strings.Replace(target, "one", "nobody", 1), "", nil, nil},
+		requests = append(requests, request{get, strings.Replace(target, "one", "missing", 1), "", nil, nil},
 			request{get, target, "", nil, down}, request{get, target, "", nil, refused})
 	}
 	for target, body := range map[string]string{
 		hello: "{}", raise: "1", end: "", cancel: "", pause: "", resume: "", busy + "/cancel": "",
 		inUse + "/restart": "",
 	} {
-		requests = append(requests, request{post, strings.Replace(target, "one", "nobody", 1), body, nil, nil},
+		requests = append(requests, request{post, strings.Replace(target, "one", "missing", 1), body, nil, nil},
 			request{post, target, body, nil, down}, request{post, target, body, nil, refused})
 	}
-	answers, codes := map[string]bool{}, map[string]bool{}
-	see := func(a answer) {
+	responses, codes := map[string]bool{}, map[string]bool{}
+	see := func(a callResponse) {
 		if op, ok := openAPI().Operation(a.checked()); ok {
 			key, _ := op.Describes(a.Code)
-			answers[op.OperationID+" "+key] = true
+			responses[op.OperationID+" "+key] = true
 		}
 		var problem struct {
 			Code string `json:"code"`
@@ -190,50 +190,50 @@ func TestOpenAPI_everyDescribedResponse_isReturned(t *testing.T) {
 		}
 	}
 	for _, r := range requests {
-		see(r.of(t, standing(t)))
+		see(r.of(t, newRunningHub(t)))
 	}
-	h := standing(t)
+	h := newRunningHub(t)
 	h.Append("one", history.Event{
 		Kind: history.SideEffectRecorded, Time: began,
 		Value: history.NewInlinePayload([]byte(`"` + strings.Repeat("x", 6<<20) + `"`)),
 	})
 	see(h.call(t, get, inUse+"/history?after=2", "").want(http.StatusUnprocessableEntity))
-	for _, a := range annotateAnswers(t, down, refused, provider.UnsupportedError{
+	for _, a := range annotateResponses(t, down, refused, provider.UnsupportedError{
 		Capability: provider.CapabilityAnnotations,
 	}) {
 		see(a)
 	}
-	for _, a := range streamAnswers(t, down, refused) {
+	for _, a := range streamResponses(t, down, refused) {
 		see(a)
 	}
-	for _, a := range putAnswers(t, large, down, refused) {
+	for _, a := range putResponses(t, large, down, refused) {
 		see(a)
 	}
-	for _, a := range deadLetterAnswers(t, down, refused) {
+	for _, a := range deadLetterResponses(t, down, refused) {
 		see(a)
 	}
-	for _, a := range queryAnswers(t, large, down, refused) {
+	for _, a := range queryResponses(t, large, down, refused) {
 		see(a)
 	}
-	for _, a := range updateAnswers(t, large, down, refused) {
+	for _, a := range updateResponses(t, large, down, refused) {
 		see(a)
 	}
-	for _, a := range entityAnswers(t, large, down, refused) {
+	for _, a := range entityResponses(t, large, down, refused) {
 		see(a)
 	}
-	for _, a := range tokenAnswers(t, large, down, refused) {
+	for _, a := range tokenResponses(t, large, down, refused) {
 		see(a)
 	}
-	for _, a := range scheduleAnswers(t, down, refused) {
+	for _, a := range scheduleResponses(t, down, refused) {
 		see(a)
 	}
-	wantSeen(t, answers, codes)
+	wantSeen(t, responses, codes)
 }
 
-// deadLetterAnswers returns the responses of each route of dead letters, with success and with each failure.
-func deadLetterAnswers(t *testing.T, failures ...error) (all []answer) {
+// deadLetterResponses returns the responses of each route of dead letters, with success and with each failure.
+func deadLetterResponses(t *testing.T, failures ...error) (all []callResponse) {
 	t.Helper()
-	const everyone = `{"all":true}`
+	const allInstances = `{"all":true}`
 	h := withLetters(t)
 	h.Bury("default", "corrupt: for now", "{}")
 	one := h.Bury(provider.QueueInbox, "later: field", strings.Repeat("\u0001", 1<<20))
@@ -246,14 +246,14 @@ func deadLetterAnswers(t *testing.T, failures ...error) (all []answer) {
 			all = append(all, h.call(t, http.MethodGet, target, ""), h.call(t, http.MethodGet, target+"?a=1", ""))
 		}
 		for _, target := range orders {
-			all = append(all, h.call(t, http.MethodPost, target, everyone))
+			all = append(all, h.call(t, http.MethodPost, target, allInstances))
 		}
 	}
 	all = append(all, h.call(t, http.MethodGet, deadInbox+"/"+one, ""),
-		h.call(t, http.MethodGet, deadInbox+"/nobody", ""))
+		h.call(t, http.MethodGet, deadInbox+"/missing", ""))
 	for _, target := range orders {
 		all = append(all, h.call(t, http.MethodPost, target, "{}"),
-			h.call(t, http.MethodPost, target, everyone, "Content-Type", "text/plain"),
+			h.call(t, http.MethodPost, target, allInstances, "Content-Type", "text/plain"),
 			h.call(t, http.MethodPost, target, strings.Repeat(" ", 300<<10)))
 	}
 
@@ -262,17 +262,17 @@ func deadLetterAnswers(t *testing.T, failures ...error) (all []answer) {
 		all = append(all, without.call(t, http.MethodGet, target, ""))
 	}
 	for _, target := range orders {
-		all = append(all, without.call(t, http.MethodPost, target, everyone))
+		all = append(all, without.call(t, http.MethodPost, target, allInstances))
 	}
 	return all
 }
 
-func wantSeen(t *testing.T, answers, codes map[string]bool) {
+func wantSeen(t *testing.T, responses, codes map[string]bool) {
 	t.Helper()
 	for _, path := range openAPI().Paths {
 		for _, op := range path {
 			for _, key := range slices.Sorted(maps.Keys(op.Responses)) {
-				if !answers[op.OperationID+" "+key] && !slices.Contains(statusesBeforeAPI, key) {
+				if !responses[op.OperationID+" "+key] && !slices.Contains(statusesBeforeAPI, key) {
 					t.Errorf("%s: the described status %s does not occur", op.OperationID, key)
 				}
 			}

@@ -16,15 +16,15 @@ import (
 
 // bank charges each key once.
 type bank struct {
-	mu      sync.Mutex
-	charged map[string]int
-	asked   int
+	mu        sync.Mutex
+	charged   map[string]int
+	requested int
 }
 
 func (b *bank) charge(_ context.Context, key string) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.asked++
+	b.requested++
 	b.charged[key]++
 	return len(b.charged), nil
 }
@@ -66,7 +66,7 @@ func TestCrashAtEveryCall_processDies_workIsCompleted(t *testing.T) {
 				t.Errorf("got %d payments, error %v", paid, err)
 			}
 			runs++
-			if b.asked > 2 {
+			if b.requested > 2 {
 				again++
 			}
 			return env
@@ -101,7 +101,7 @@ func TestOutage_hasEnded_instanceCompletes(t *testing.T) {
 			}
 			began := env.Now()
 			env.Advance(30 * time.Minute)
-			if b.asked > 0 && service == perduretest.DynamoDB {
+			if b.requested > 0 && service == perduretest.DynamoDB {
 				t.Errorf("an activity ran without the table")
 			}
 			s, err := env.Client().Wait(t.Context(), id)

@@ -12,23 +12,23 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// addTalk adds two orchestrations. "says" sends two words to another instance. "gathers" collects words until the last
-// word arrives.
-func addTalk(_ *lost, r *perdure.Registry) {
-	perdure.AddOrchestration(r, "says", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
-		answers := ""
+// addEventOrchestrations adds two orchestrations. "sender" sends two words to another instance. "gathers" collects
+// words until the last word arrives.
+func addEventOrchestrations(_ *lost, r *perdure.Registry) {
+	perdure.AddOrchestration(r, "sender", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
+		responses := ""
 		for _, word := range []string{"a", "z"} {
 			_, err := perdure.RaiseEvent(ctx, to, "word", word).Await(ctx)
 			switch {
 			case err == nil:
-				answers += "delivered, "
+				responses += "delivered, "
 			case errors.Is(err, perdure.ErrInstanceNotFound):
-				answers += "absent, "
+				responses += "absent, "
 			case errors.Is(err, perdure.ErrInstanceEnded):
-				answers += "over, "
+				responses += "over, "
 			}
 		}
-		return answers, nil
+		return responses, nil
 	})
 	perdure.AddOrchestration(r, "gathers", func(ctx *perdure.OrchestrationContext, last string) (string, error) {
 		for words := ""; ; {
@@ -46,18 +46,18 @@ func TestReconcile_queuesLostDuringRaiseEvent_eventIsProcessedOnce(t *testing.T)
 	t.Parallel()
 	for _, kind := range []string{"eventSent", "eventAnswered"} {
 		for _, tt := range []struct {
-			last        any
-			said, heard string
+			last                 any
+			output, receivedText string
 		}{
 			{"z", "delivered, " + "delivered, ", "az"}, // the receiver receives both words
 			{"a", "delivered, over, ", "a"},            // the receiver completes after the first word
 			{nil, "absent, " + "absent, ", ""},         // the receiver does not exist
 		} {
 			for _, ago := range []time.Duration{20 * time.Minute, 20 * 24 * time.Hour} {
-				t.Run(fmt.Sprint(kind, " ", tt.said, ago), func(t *testing.T) {
+				t.Run(fmt.Sprint(kind, " ", tt.output, ago), func(t *testing.T) {
 					t.Parallel()
-					onHub(t, simhub.Options{BatchSize: 1}, addTalk, func(h *lost) {
-						h.overLoss(kind, "says", "gathers", tt.last, tt.said, tt.heard, ago)
+					onHub(t, simhub.Options{BatchSize: 1}, addEventOrchestrations, func(h *lost) {
+						h.overLoss(kind, "sender", "gathers", tt.last, tt.output, tt.receivedText, ago)
 					})
 				})
 			}
@@ -67,7 +67,7 @@ func TestReconcile_queuesLostDuringRaiseEvent_eventIsProcessedOnce(t *testing.T)
 
 // overLoss empties all queues while a message of the given kind is in transit between a sender and a receiver. If last
 // is nil, the receiver does not exist. last is the input of the receiver.
-func (h *lost) overLoss(kind, sender, receiver string, last any, said, heard string, ago time.Duration) {
+func (h *lost) overLoss(kind, sender, receiver string, last any, output, receivedText string, ago time.Duration) {
 	h.t.Helper()
 	if last != nil {
 		if _, err := h.Start(h.ctx, receiver, last, client.WithInstanceID("c")); err != nil {
@@ -87,7 +87,7 @@ func (h *lost) overLoss(kind, sender, receiver string, last any, said, heard str
 		h.t.Fatal(err)
 	}
 	h.ServeFor(h.ctx, 20*time.Minute)
-	for id, want := range map[string]string{"i": said, "c": heard} {
+	for id, want := range map[string]string{"i": output, "c": receivedText} {
 		if want == "" {
 			continue
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// Trouble injects crashes and outages into a running hub whose option Intercept is Trouble.Intercept. Its methods are
-// safe for concurrent use.
-type Trouble struct {
+// FaultInjector injects crashes and outages into a running hub whose option Intercept is FaultInjector.Intercept. Its
+// methods are safe for concurrent use.
+type FaultInjector struct {
 	mu    sync.Mutex
 	calls int64
 	crash crash
@@ -20,17 +20,17 @@ type Trouble struct {
 }
 
 // Intercept is the interceptor for the hub.
-func (t *Trouble) Intercept(ctx context.Context, c simaws.Call, next func() error) error {
+func (t *FaultInjector) Intercept(ctx context.Context, c simaws.Call, next func() error) error {
 	inv, _ := ctx.Value(invocationKey{}).(*invocation)
 	if inv != nil && inv.crashed.Load() {
 		return ErrCrashed
 	}
-	dies := false
+	crashesNow := false
 	after := false
 	if inv != nil && !inv.client {
-		dies, after = t.count()
+		crashesNow, after = t.count()
 	}
-	if dies && !after {
+	if crashesNow && !after {
 		inv.crashed.Store(true)
 		return ErrCrashed
 	}
@@ -38,7 +38,7 @@ func (t *Trouble) Intercept(ctx context.Context, c simaws.Call, next func() erro
 	if err == nil {
 		err = next()
 	}
-	if dies {
+	if crashesNow {
 		inv.crashed.Store(true)
 		return ErrCrashed
 	}
@@ -52,7 +52,7 @@ type crash struct {
 }
 
 // count counts a call of a function, and reports whether its process crashes at the call.
-func (t *Trouble) count() (dies, after bool) {
+func (t *FaultInjector) count() (crashesNow, after bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.calls++
@@ -63,7 +63,7 @@ func (t *Trouble) count() (dies, after bool) {
 const mappingDelete = "DeleteMessageBatch"
 
 // unavailable returns the error of a service during an outage, or nil.
-func (t *Trouble) unavailable(c simaws.Call) error {
+func (t *FaultInjector) unavailable(c simaws.Call) error {
 	service := c.Service
 	if service == lambda && c.Operation == mappingDelete {
 		service = "SQS"
@@ -79,21 +79,21 @@ func (t *Trouble) unavailable(c simaws.Call) error {
 }
 
 // CrashAt kills the process of a function that makes the n-th call from now on, before or after the call is executed.
-func (t *Trouble) CrashAt(n int64, after bool) {
+func (t *FaultInjector) CrashAt(n int64, after bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.crash = crash{t.calls + n, after}
 }
 
 // Calls returns the number of calls that functions have made.
-func (t *Trouble) Calls() int64 {
+func (t *FaultInjector) Calls() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.calls
 }
 
 // Fail makes all calls of a service fail until a time.
-func (t *Trouble) Fail(service string, until time.Time) {
+func (t *FaultInjector) Fail(service string, until time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.until == nil {

@@ -11,22 +11,22 @@ import (
 	"github.com/perdure/perdure/tests/scenarios"
 )
 
-// paperKeys derives a data key from its wrapped form: the key is the SHA-256 digest of the wrapped key.
-type paperKeys struct{}
+// fixedKeys derives a data key from its wrapped form: the key is the SHA-256 digest of the wrapped key.
+type fixedKeys struct{}
 
-func (paperKeys) GenerateDataKey(ctx context.Context) (key, wrapped []byte, err error) {
+func (fixedKeys) GenerateDataKey(ctx context.Context) (key, wrapped []byte, err error) {
 	wrapped = []byte("key one")
-	key, err = paperKeys{}.UnwrapDataKey(ctx, wrapped)
+	key, err = fixedKeys{}.UnwrapDataKey(ctx, wrapped)
 	return key, wrapped, err
 }
 
-func (paperKeys) UnwrapDataKey(_ context.Context, wrapped []byte) (key []byte, err error) {
+func (fixedKeys) UnwrapDataKey(_ context.Context, wrapped []byte) (key []byte, err error) {
 	sum := sha256.Sum256(wrapped)
 	return sum[:], nil
 }
 
 // encrypting returns a codec that encrypts all payloads, with a different ciphertext each time.
-func encrypting() perdure.Codec { return codec.Envelope("test", paperKeys{}) }
+func encrypting() perdure.Codec { return codec.Envelope("test", fixedKeys{}) }
 
 // Each scenario runs with a codec that encrypts all payloads, with cached executions and with a full replay in each
 // turn.

@@ -58,7 +58,7 @@ func quotes(n int) []byte { return []byte(`"` + strings.Repeat(`\"`, (n-2)/2) + 
 
 func TestGetHistory_largeHistory_isPagedWithinLambdaLimit(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	const events = 45
 	for range events { // 9 MB, or 18 MB in Lambda's JSON
 		h.Append("one", history.Event{
@@ -91,7 +91,7 @@ func TestGetHistory_largeHistory_isPagedWithinLambdaLimit(t *testing.T) {
 // The parked inputs of an instance are one event, which may have tens of megabytes.
 func TestGetHistory_eventOverLambdaLimit_isAProblemWithTheFix(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	parked := history.Event{
 		Kind: history.InputsParked, Time: began, BuildID: "b", Error: &history.Failure{Type: "t", Message: "m"},
 	}
@@ -129,9 +129,9 @@ func TestGetHistory_eventOverLambdaLimit_isAProblemWithTheFix(t *testing.T) {
 // Cancellations have messages and errors, so a thousand of them may exceed the limit of a Lambda response.
 func TestListCancellations_largeList_isPagedWithinLambdaLimit(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	const n = 1000
-	said := strings.Repeat(`"`, 2000)
+	printed := strings.Repeat(`"`, 2000)
 	for id := range int64(n) {
 		h.Append("one", history.Event{
 			Kind: history.SubOrchestrationScheduled, Time: began, Name: "child",
@@ -141,7 +141,7 @@ func TestListCancellations_largeList_isPagedWithinLambdaLimit(t *testing.T) {
 	for id := range int64(n) {
 		h.Append("one", history.Event{
 			Kind: history.SubOrchestrationCancelRequested, Time: began, SourceEventID: id + 3, Reason: "requested",
-			Message: said, RequestedBy: "body",
+			Message: printed, RequestedBy: "body",
 		})
 	}
 	seen, cursor := 0, ""
@@ -163,7 +163,7 @@ func TestListCancellations_largeList_isPagedWithinLambdaLimit(t *testing.T) {
 
 func TestGetInstance_manyPendingTasks_fitLambdaLimit(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	for id := range 1000 {
 		h.Append("one", history.Event{
 			Kind: history.SubOrchestrationScheduled, Time: began, Name: strings.Repeat(`"`, 2000),
@@ -183,7 +183,7 @@ func TestGetInstance_manyPendingTasks_fitLambdaLimit(t *testing.T) {
 
 func TestListJobs_largeJobs_fitLambdaLimit(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	for n := range 400 {
 		job := provider.Job{
 			ID: fmt.Sprintf("j%04d", n), Operation: provider.OperationCancel, State: provider.JobCompleted,
@@ -228,7 +228,7 @@ func TestProblem_longUnknownName_isShortened(t *testing.T) {
 				post, jobs, `{"operation":"purge","filter":{"statuses":[` + string(quoted) + `]}}`, nil, nil,
 			},
 		} {
-			a := r.of(t, standing(t)).want(http.StatusBadRequest)
+			a := r.of(t, newRunningHub(t)).want(http.StatusBadRequest)
 			var p struct {
 				Field  string `json:"field"`
 				Detail string `json:"detail"`
@@ -269,10 +269,10 @@ func TestPath_idThatGatewaysMisread_isRejectedWithItsEncoding(t *testing.T) {
 			{get, "/v1/jobs/", "", "jobId"},
 			{post, "/v1/jobs/", "/cancel", "jobId"},
 		} {
-			h := standing(t)
+			h := newRunningHub(t)
 			a := h.call(t, r.method, r.before+encoded+r.behind, "")
 			if a.Code != http.StatusBadRequest {
-				t.Errorf("%s %s%s%s answers %d", r.method, r.before, encoded, r.behind, a.Code)
+				t.Errorf("%s %s%s%s returns %d", r.method, r.before, encoded, r.behind, a.Code)
 				continue
 			}
 			if id == "/" {
@@ -313,14 +313,14 @@ func hostileCursors() []string {
 
 func TestCursor_invalidValue_isABadRequest(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	for _, c := range hostileCursors() {
 		for _, target := range []string{
 			"/v1/instances?", "/v1/instances?status=Blocked&", inUse + "/executions?", inUse + "/cancellations?",
 		} {
 			a := h.call(t, http.MethodGet, target+"cursor="+url.QueryEscape(c), "")
 			if a.Code != http.StatusBadRequest {
-				t.Errorf("%scursor=%.80q answers %d: %s", target, c, a.Code, a.Body)
+				t.Errorf("%scursor=%.80q returns %d: %s", target, c, a.Code, a.Body)
 				continue
 			}
 			a.wantProblem(http.StatusBadRequest, "invalid_request", "cursor")

@@ -48,7 +48,7 @@ func onInterceptedAWS(
 	})
 }
 
-func buried(t *testing.T, hub *simhub.Hub, queue, reason, body string) {
+func addDeadLetter(t *testing.T, hub *simhub.Hub, queue, reason, body string) {
 	t.Helper()
 	var about struct {
 		InstanceID string `json:"instanceId"`
@@ -68,11 +68,12 @@ func TestDeadLetters_severalQueues_areListedShownRedrivenAndDropped(t *testing.T
 		if got := h.mustRun("dead-letters", "list"); got != "no dead letters found\n" {
 			t.Errorf("of none: %q", got)
 		}
-		buried(h.t, hub, provider.QueueInbox, "corrupt: item x#1 h#2",
+		addDeadLetter(h.t, hub, provider.QueueInbox, "corrupt: item x#1 h#2",
 			`{"v":1,"kind":"eventRaised","instanceId":"order-7","name":"e","data":5}`)
-		buried(h.t, hub, "default", "poison: 13 deaths",
+		addDeadLetter(h.t, hub, "default", "poison: 13 deaths",
 			`{"v":1,"instanceId":"order-8","executionId":"x","seq":1,"activityId":3,"name":"inc","queue":"default","attempt":2}`)
-		buried(h.t, hub, provider.QueueTimers, "later: field fireAt", `{"v":9,"instanceId":"order-9","timerId":4}`)
+		addDeadLetter(h.t, hub, provider.QueueTimers, "later: field fireAt",
+			`{"v":9,"instanceId":"order-9","timerId":4}`)
 
 		got := h.mustRun("dead-letters", "list")
 		for _, want := range []string{
@@ -149,7 +150,7 @@ func TestDeadLetters_moreThanLimit_listPrintsCount(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		for i := range 12 {
-			buried(h.t, hub, provider.QueueInbox, "corrupt: it",
+			addDeadLetter(h.t, hub, provider.QueueInbox, "corrupt: it",
 				fmt.Sprintf(`{"v":1,"kind":"wake","instanceId":"one","seq":%d}`, i))
 		}
 		if h.mustRun("dead-letters", "list"); strings.Count(h.out.String(), "corrupt:") != 10 ||

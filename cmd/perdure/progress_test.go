@@ -20,14 +20,14 @@ import (
 type clock struct {
 	every    time.Duration
 	ticks    chan time.Time
-	told     chan struct{}
+	reported chan struct{}
 	awaited  atomic.Bool
 	standard io.Writer
 }
 
 // byClock makes the tool use a clock for progress lines.
 func (h *tool) byClock() *clock {
-	c := &clock{ticks: make(chan time.Time), told: make(chan struct{}), standard: &h.err}
+	c := &clock{ticks: make(chan time.Time), reported: make(chan struct{}), standard: &h.err}
 	h.ticker = func(every time.Duration) (<-chan time.Time, func()) {
 		c.every = every
 		return c.ticks, func() {}
@@ -40,14 +40,14 @@ func (h *tool) byClock() *clock {
 func (c *clock) tick() {
 	c.awaited.Store(true)
 	c.ticks <- began
-	<-c.told
+	<-c.reported
 }
 
 // Write implements io.Writer.
 func (c *clock) Write(b []byte) (int, error) {
 	n, err := c.standard.Write(b)
 	if c.awaited.CompareAndSwap(true, false) {
-		c.told <- struct{}{}
+		c.reported <- struct{}{}
 	}
 	return n, err
 }
@@ -75,7 +75,7 @@ func TestProgress_longCommand_isPrintedAtIntervals(t *testing.T) {
 	t.Parallel()
 	const listed, replayed = "perdure: 0 instances read\n",
 		"perdure: 0 of 1 instances replayed, 0 would be blocked, 0 unreadable\n"
-	for attended, every := range map[bool]time.Duration{true: 10 * time.Second, false: time.Minute} {
+	for interactive, every := range map[bool]time.Duration{true: 10 * time.Second, false: time.Minute} {
 		for _, tt := range []struct {
 			args []string
 			want string
@@ -91,11 +91,11 @@ func TestProgress_longCommand_isPrintedAtIntervals(t *testing.T) {
 			h := setup(t)
 			fulfilling(h, "a")
 			c := h.byClock()
-			h.attended = attended
+			h.interactive = interactive
 			h.client = client.New(&slow{h.Provider, c.tick, c.tick})
 			h.mustRun(tt.args...)
 			if got := h.err.String(); got != tt.want || c.every != every {
-				t.Errorf("%v, interactive: %v: printed every %v:\n%s", tt.args, attended, c.every, got)
+				t.Errorf("%v, interactive: %v: printed every %v:\n%s", tt.args, interactive, c.every, got)
 			}
 		}
 	}
@@ -123,6 +123,6 @@ func TestProgress_serviceThrottles_isMentioned(t *testing.T) {
 	const waits = "; retrying after client: stored payload: "
 	if got := h.err.String(); !strings.HasPrefix(got, reached+waits) ||
 		!strings.HasSuffix(got, "503 SlowDown\n"+reached+"\n") || strings.Count(got, "\n") != 2 {
-		t.Errorf("told\n%s", got)
+		t.Errorf("got\n%s", got)
 	}
 }
