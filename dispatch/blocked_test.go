@@ -288,7 +288,7 @@ func TestBlocked_codeBlocksOutsideTheEngine_diagnosisNamesTheLine(t *testing.T) 
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
 			now.Diagnosis.Type != history.TypeBlockingCall {
 			t.Errorf("the instance is %s with diagnosis %+v, want blocked", now.Status, now.Diagnosis)
-		} else if m := now.Diagnosis.Message; !strings.Contains(m, "TestBlocked_codeBlocksOutside_") ||
+		} else if m := now.Diagnosis.Message; !strings.Contains(m, "TestBlocked_codeBlocksOutsideTheEngine_") ||
 			!strings.Contains(m, "(dispatch/blocked_test.go:") {
 			t.Errorf("the diagnosis lacks the line: %s", m)
 		}

@@ -567,7 +567,7 @@ func TestR28_senderIsPurged_itsMessagesStayReadable(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	addBulky(r)
-	perdure.AddOrchestration(r, "sender", func(ctx *perdure.OrchestrationContext, to string) (int, error) {
+	perdure.AddOrchestration(r, "purged-sender", func(ctx *perdure.OrchestrationContext, to string) (int, error) {
 		perdure.RaiseEvent(ctx, to, "note", largeText("t"))
 		_, err := perdure.StartOrchestration(ctx, "bulky-child", largeText("d"), perdure.WithInstanceID("detached-1"))
 		return 0, err
@@ -576,7 +576,7 @@ func TestR28_senderIsPurged_itsMessagesStayReadable(t *testing.T) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("child-1")))
 		h.serveFor(time.Minute)
-		_ = must(c.Start(ctx, "sender", "child-1", client.WithInstanceID("i-1")))
+		_ = must(c.Start(ctx, "purged-sender", "child-1", client.WithInstanceID("i-1")))
 		h.turn(0) // the messages are sent but not received
 		if s := must(c.Status(ctx, "i-1")); s.Status != client.StatusCompleted {
 			t.Fatalf("got status %s, failure %+v, want Completed", s.Status, s.Failure)

@@ -58,7 +58,7 @@ func TestRenewLeases_severalLeases_resultsKeepTheirOrder(t *testing.T) {
 	ask("w1.1.a", "unknown", `{`+until+`,"cancelUnknown":true}`)
 	ask("unknown", "mine",
 		`{`+failed("invalid_token", false, "token was not issued by this hub, or its key was deleted")+`}`)
-	ask("w1.1.a", "unknown",
+	ask("w1.1.a", "lost",
 		`{`+failed("lock_lost", false, "lock on the message was lost; stop the activity and do not delete the message")+
 			`}`)
 	ask("w1.1.a", "long",
