@@ -98,13 +98,13 @@ func TestSideEffect_panicRecovered_isRecorded(t *testing.T) {
 
 func TestSideEffect_otherTypeOnReplay_isNondeterminism(t *testing.T) {
 	t.Parallel()
-	asks := func(effect func(*perdure.OrchestrationContext)) *world {
+	recordEffect := func(effect func(*perdure.OrchestrationContext)) *world {
 		return orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			effect(ctx)
 			return 1, nil
 		})
 	}
-	recorded := asks(func(ctx *perdure.OrchestrationContext) {
+	recorded := recordEffect(func(ctx *perdure.OrchestrationContext) {
 		perdure.SideEffect(ctx, func() string { return "text" })
 	}).history
 	for name, tt := range map[string]struct {
@@ -116,7 +116,7 @@ func TestSideEffect_otherTypeOnReplay_isNondeterminism(t *testing.T) {
 		}, "SideEffectRecorded of another type"},
 		"none": {func(*perdure.OrchestrationContext) {}, "OrchestrationCompleted"},
 	} {
-		err := asks(tt.effect).open().Replay(recorded)
+		err := recordEffect(tt.effect).open().Replay(recorded)
 		var e *perdure.NondeterminismError
 		if !errors.As(err, &e) || e.EventID != 3 || e.Expected != "SideEffectRecorded" ||
 			!strings.HasPrefix(e.Got, tt.got) {
