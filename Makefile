@@ -89,7 +89,7 @@ race-packages: needs-go ## all packages but dispatch, with the race detector
 
 .PHONY: race-dispatch
 race-dispatch: needs-go ## dispatch with the race detector and a few hundred seeds
-	$(GORACE) -short -timeout 40m ./dispatch -schedules=200 -troubled=2
+	$(GORACE) -short -timeout 40m ./dispatch -schedules=200 -problems=2
 
 .PHONY: test-dispatch
 test-dispatch: needs-go ## dispatch with thousands of seeds, and turns of 100,000 activities; test-race runs the same code
@@ -251,9 +251,9 @@ $(PEERS)/temporal: bench/servers/temporal/main.go bench/servers/temporal/go.sum 
 latency: needs-go ## compute the latency of orchestration steps from a list of AWS latencies: docs/operate/scale.md (UPDATE=-update writes the results there)
 	$(GO) test -count=1 -v -timeout 30m ./tests/scale -all $(UPDATE)
 
-.PHONY: planted
-planted: needs-go ## mutation test of the engine: apply one mutant at a time, and fail if the tests do not detect it (dispatch/testdata/planted; some minutes; FAULTS="name name"; SHORT=1 with short tests)
-	$(GO) run -C tools ./planted $(if $(SHORT),-short) .. $(FAULTS)
+.PHONY: mutants
+mutants: needs-go ## mutation test of the engine: apply one mutant at a time, and fail if the tests do not detect it (dispatch/testdata/mutants; some minutes; MUTANTS="name name"; SHORT=1 with short tests)
+	$(GO) run -C tools ./mutants $(if $(SHORT),-short) .. $(MUTANTS)
 
 .PHONY: fuzz
 fuzz: needs-go ## a minute of fuzzing each: the history decoder, the segment decoder, cron expressions
@@ -278,7 +278,7 @@ $(SITE)/.venv/.installed: tools/site/requirements.txt | needs-python
 	$(@D)/bin/pip install --quiet --no-deps -r $<
 	touch $@
 
-# The package has hundreds of files and dependencies, of which the site needs one.
+# The package has hundreds of files and dependencies. The site needs one of them.
 $(SITE)/mermaid/.installed: tools/site/mermaid.sha256 | needs-node
 	rm -rf $(@D)
 	mkdir -p $(@D)

@@ -16,7 +16,7 @@ func TestCancelReason_orchestrationEnds_isRecordedWithCancelRequests(t *testing.
 	body := func(end func(ctx *perdure.OrchestrationContext, err error) (int, error)) *world {
 		return orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			perdure.CallActivityByName[int](perdure.WithoutCancel(ctx), "slow", 1)
-			perdure.CallSubOrchestrationByName[int](ctx, "nobody", 1)
+			perdure.CallSubOrchestrationByName[int](ctx, "missing", 1)
 			return end(ctx, forever(ctx))
 		})
 	}
@@ -62,7 +62,7 @@ func TestCancel_codeIgnoresError_completes(t *testing.T) {
 func TestCallSubOrchestration_childIsCancelled_returnsCancelledError(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		_, err := perdure.CallSubOrchestrationByName[int](ctx, "nobody", 1).Await(ctx)
+		_, err := perdure.CallSubOrchestrationByName[int](ctx, "missing", 1).Await(ctx)
 		e, ok := errors.AsType[*perdure.CancelledError](err)
 		if _, child := errors.AsType[*perdure.SubOrchestrationError](err); !ok || !child || ctx.Err() != nil {
 			return "", err
@@ -83,7 +83,7 @@ func TestCallSubOrchestration_callerIsCancelled_settlesAtOnceAndRecordsEndOfChil
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		policy := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 5})
-		_, err := perdure.CallSubOrchestrationByName[int](ctx, "nobody", 1, perdure.WithInstanceID("k"),
+		_, err := perdure.CallSubOrchestrationByName[int](ctx, "missing", 1, perdure.WithInstanceID("k"),
 			policy).Await(ctx)
 		safe := perdure.WithoutCancel(ctx)
 		return 0, errors.Join(err, perdure.Sleep(safe, time.Minute))
@@ -104,7 +104,7 @@ func TestCallSubOrchestration_callerIsCancelled_settlesAtOnceAndRecordsEndOfChil
 func TestCancel_childWaitsForRetry_cancelsRetryTimer(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		return perdure.CallSubOrchestrationByName[int](ctx, "nobody", 1,
+		return perdure.CallSubOrchestrationByName[int](ctx, "missing", 1,
 			perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 5})).Await(ctx)
 	})
 	w.turn(history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 3, Error: &history.Failure{Type: "E"}},

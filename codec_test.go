@@ -132,7 +132,7 @@ func TestMaxPayloadBytes_oneByteMore_isTooLarge(t *testing.T) {
 			perdure.AddActivity(r, "echo", echo)
 			perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 				_, result = perdure.CallActivityByName[string](ctx, "echo", size).Await(ctx)
-				f := perdure.CallActivityByName[string](ctx, "nobody", text(size))
+				f := perdure.CallActivityByName[string](ctx, "missing", text(size))
 				if over {
 					_, input = f.Await(ctx)
 				}
@@ -145,7 +145,7 @@ func TestMaxPayloadBytes_oneByteMore_isTooLarge(t *testing.T) {
 				}
 				return
 			}
-			wantTooLarge(t, input, `input of activity "nobody"`, size)
+			wantTooLarge(t, input, `input of activity "missing"`, size)
 			wantTooLarge(t, result, `result of activity "echo"`, size)
 			if f := w.failure(); f.Type != history.TypePayloadTooLarge ||
 				!strings.HasSuffix(f.Message, `output of orchestration "o"`) || !f.NonRetryable {

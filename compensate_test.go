@@ -118,12 +118,12 @@ func TestCompensate_undoFails_addsErrorAndContinues(t *testing.T) {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (_ int, err error) {
 			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error { undone++; return nil })
 			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error {
-				return errors.New("the hotel does not answer")
+				return errors.New("the hotel does not respond")
 			})
 			return end()
 		}).run()
 		if f := w.failure(); undone != 1 || !strings.Contains(f.Message, "too late") ||
-			!strings.Contains(f.Message, "the hotel does not answer") {
+			!strings.Contains(f.Message, "the hotel does not respond") {
 			t.Errorf("%s: got %d compensations, failure %+v", name, undone, f)
 		}
 	}
@@ -161,13 +161,13 @@ func TestIsContinueAsNew_joinedWithOtherError_isFalse(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		next := continueWith(ctx, 2)
-		said := ""
+		printed := ""
 		for _, err := range []error{
 			next, fmt.Errorf("w: %w", next), errors.Join(next, next), errors.Join(next, errLate), errLate, nil,
 		} {
-			said += fmt.Sprint(perdure.IsContinueAsNew(err))[:1]
+			printed += fmt.Sprint(perdure.IsContinueAsNew(err))[:1]
 		}
-		return said, nil
+		return printed, nil
 	})
 	if got := w.run().output(); got != `"tttfff"` {
 		t.Error(got)

@@ -137,7 +137,7 @@ func TestWaitForCondition_scopeEnds_returnsCancelledError(t *testing.T) {
 		over, stop := perdure.WithCancel(ctx)
 		stop()
 		_, err := perdure.WaitForCondition(over, 0, func(*perdure.OrchestrationContext, int) (int, error) {
-			panic("it is over")
+			panic("it has ended")
 		}, func(int) bool { return true }, perdure.PollPolicy{})
 		return fmt.Sprint(err != nil), nil
 	})

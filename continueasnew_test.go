@@ -85,7 +85,7 @@ func TestContinueAsNew_errorWrappedOrJoined_continues(t *testing.T) {
 		},
 		"joined with itself": func(ctx *perdure.OrchestrationContext) error {
 			err := continueWith(ctx, 2)
-			return errors.Join(err, fmt.Errorf("once more: %w", err))
+			return errors.Join(err, fmt.Errorf("again: %w", err))
 		},
 		"the second of two": func(ctx *perdure.OrchestrationContext) error {
 			_ = continueWith(ctx, 3)
@@ -120,35 +120,35 @@ func TestContinueAsNew_otherErrorOrInvalidInput_fails(t *testing.T) {
 	t.Parallel()
 	const another = "perdure: ContinueAsNew: returned together with another error: "
 	for name, tt := range map[string]struct {
-		how        func(*perdure.OrchestrationContext) error
-		kind, says string
-		final      bool
+		how           func(*perdure.OrchestrationContext) error
+		kind, message string
+		final         bool
 	}{
 		"joined with a failure": {
 			how: func(ctx *perdure.OrchestrationContext) error {
 				return errors.Join(continueWith(ctx, 2), &declinedError{})
 			},
-			kind: "declinedError", says: another + "declined",
+			kind: "declinedError", message: another + "declined",
 		},
 		"wrapped with failures": {
 			how: func(ctx *perdure.OrchestrationContext) error {
 				return fmt.Errorf("all: %w",
 					fmt.Errorf("%w, %w, %w", coded{"E1"}, continueWith(ctx, 2), perdure.NonRetryable(coded{"E2"})))
 			},
-			kind: "E1", says: another + "coded E1\ncoded E2", final: true,
+			kind: "E1", message: another + "coded E1\ncoded E2", final: true,
 		},
 		"two of them": {
 			how: func(ctx *perdure.OrchestrationContext) error {
 				return errors.Join(continueWith(ctx, 2), continueWith(ctx, 2))
 			},
-			kind: "error", says: "perdure: ContinueAsNew: errors of several calls returned; return only one",
+			kind: "error", message: "perdure: ContinueAsNew: errors of several calls returned; return only one",
 		},
 		"no JSON": {
 			how: func(ctx *perdure.OrchestrationContext) error {
 				_, err := perdure.ContinueAsNew[int](ctx, math.NaN())
 				return err
 			},
-			kind: "encode", says: `perdure: encode input of orchestration "o": json: unsupported value: NaN`,
+			kind: "encode", message: `perdure: encode input of orchestration "o": json: unsupported value: NaN`,
 			final: true,
 		},
 		"too large": {
@@ -156,23 +156,23 @@ func TestContinueAsNew_otherErrorOrInvalidInput_fails(t *testing.T) {
 				_, err := perdure.ContinueAsNew[int](ctx, strings.Repeat("x", perdure.MaxPayloadBytes-1))
 				return err
 			},
-			kind: "payload_too_large",
-			says: `payload too large: 204801 bytes, limit 204800: input of orchestration "o"`, final: true,
+			kind:    "payload_too_large",
+			message: `payload too large: 204801 bytes, limit 204800: input of orchestration "o"`, final: true,
 		},
 		"its text alone": {
-			how:  func(ctx *perdure.OrchestrationContext) error { return errors.New(continueWith(ctx, 2).Error()) },
-			kind: "error",
-			says: `perdure: ContinueAsNew: return this error from execution 01JEXECUTION of instance "order-17"`,
+			how:     func(ctx *perdure.OrchestrationContext) error { return errors.New(continueWith(ctx, 2).Error()) },
+			kind:    "error",
+			message: `perdure: ContinueAsNew: return this error from execution 01JEXECUTION of instance "order-17"`,
 		},
 		"another error after it": {
 			how:  func(ctx *perdure.OrchestrationContext) error { _ = continueWith(ctx, 2); return &declinedError{} },
-			kind: "declinedError", says: "declined",
+			kind: "declinedError", message: "declined",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := continuing(t, tt.how)
-			if f := w.replayed().failure(); f.Type != tt.kind || f.Message != tt.says || f.NonRetryable != tt.final {
+			if f := w.replayed().failure(); f.Type != tt.kind || f.Message != tt.message || f.NonRetryable != tt.final {
 				t.Errorf("got %+v", f)
 			}
 		})

@@ -67,8 +67,8 @@ func TestAsync_valueOrError_isReturnedUnchanged(t *testing.T) {
 func TestGo_panicOrGoexit_failsOrchestration(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		code       func()
-		kind, says string
+		code           func()
+		kind, wantText string
 	}{
 		"panic":  {func() { panic("boom") }, history.TypePanic, "TestGo_panicOrGoexit"},
 		"goexit": {runtime.Goexit, history.TypeGoexit, "runtime.Goexit"},
@@ -83,7 +83,7 @@ func TestGo_panicOrGoexit_failsOrchestration(t *testing.T) {
 				})
 				return 1, perdure.Sleep(ctx, time.Hour)
 			})
-			if f := w.run().replayed().failure(); f.Type != tt.kind || !strings.Contains(f.Message, tt.says) {
+			if f := w.run().replayed().failure(); f.Type != tt.kind || !strings.Contains(f.Message, tt.wantText) {
 				t.Errorf("got %+v", f)
 			}
 		})
@@ -92,11 +92,11 @@ func TestGo_panicOrGoexit_failsOrchestration(t *testing.T) {
 
 func TestAsync_futureCancelled_settlesAndCoroutineContinues(t *testing.T) {
 	t.Parallel()
-	wentOn := 0
+	continued := 0
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		f := perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (int, error) {
 			err := perdure.Sleep(ctx, time.Second)
-			wentOn++
+			continued++
 			return 1, err
 		})
 		f.Cancel("no need")
@@ -104,8 +104,8 @@ func TestAsync_futureCancelled_settlesAndCoroutineContinues(t *testing.T) {
 		n, lost := f.Await(ctx)
 		return fmt.Sprint(n, " ", lost), err
 	})
-	if got := w.run().replayed().output(); got != `"0 cancelled (requested): no need"` || wentOn != 2 {
-		t.Errorf("got %s, continued %d times", got, wentOn)
+	if got := w.run().replayed().output(); got != `"0 cancelled (requested): no need"` || continued != 2 {
+		t.Errorf("got %s, continued %d times", got, continued)
 	}
 }
 

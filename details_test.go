@@ -18,15 +18,15 @@ type wrapping struct{ error }
 
 func (w *wrapping) Unwrap() error { return w.error }
 
-// failsWith runs an orchestration whose activity returns err, and returns the text that tell makes of the error of the
-// call.
-func failsWith(t *testing.T, err error, tell func(error) string, opts ...perdure.ActivityCallOption) string {
+// failsWith runs an orchestration whose activity returns err, and returns the text that describe returns for the error
+// of the call.
+func failsWith(t *testing.T, err error, describe func(error) string, opts ...perdure.ActivityCallOption) string {
 	t.Helper()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "a", func(context.Context, int) (int, error) { return 0, err })
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.CallActivityByName[int](ctx, "a", 1, opts...).Await(ctx)
-		return tell(err), nil
+		return describe(err), nil
 	})
 	return newWorld(t, r).start("o", 1).run().replayed().output()
 }
@@ -61,22 +61,22 @@ func TestErrorDetails_errorOfActivity_returnsOutermostDetails(t *testing.T) {
 		"joined, of the one with a type": {errors.Join(with(11, plain), with(12, &wrapping{plain})), "12"},
 		"joined, of more than a cancel":  {errors.Join(with(13, &perdure.CancelledError{}), with(14, plain)), "14"},
 		"nil details":                    {perdure.WithErrorDetails(plain, nil), perdure.ErrNoDetails.Error()},
-		"what looks like a place": {
+		"looks like a location": {
 			perdure.WithErrorDetails(plain, map[string]any{"ref": "data:x;eA==", "sha256": "x", "bytes": 1, "N": 1}),
 			"1",
 		},
-		"what does not encode": {
+		"not encodable": {
 			perdure.WithErrorDetails(plain, func() {}),
 			"perdure: error details are not available: encode: json: unsupported type: func()",
 		},
-		"what is too large": {
+		"too large": {
 			perdure.WithErrorDetails(plain, strings.Repeat("x", 4095)),
 			"perdure: error details are not available: 4097 bytes of JSON exceed the limit of 4096",
 		},
-		"what is just not too large": {
+		"just not too large": {
 			perdure.WithErrorDetails(plain, map[string]string{"x": strings.Repeat("x", 4096-len(`{"x":""}`))}), "0",
 		},
-		"what does not fit": {
+		"does not fit": {
 			perdure.WithErrorDetails(plain, "text"),
 			"perdure: error details are not available: decode into perdure_test.detail: json: cannot unmarshal " +
 				"string into Go value of type perdure_test.detail",

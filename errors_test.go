@@ -218,10 +218,10 @@ func TestNonRetryable_anyJoinedError_preventsRetry(t *testing.T) {
 		"a sub-orchestration's": {
 			&perdure.SubOrchestrationError{Type: "a"}, &perdure.SubOrchestrationError{Type: "b", NonRetryable: true},
 		},
-		"an activity's, by a name":     {&perdure.ActivityError{Type: "a"}, &perdure.ActivityError{Type: "E9"}},
-		"an activity's, by its cause":  {&perdure.ActivityError{Type: "a"}, called},
-		"beside what is not an error":  {nil, passing, fatal},
-		"of a format with two of them": {fmt.Errorf("%w and %w", passing, fatal)},
+		"an activity's, by a name":          {&perdure.ActivityError{Type: "a"}, &perdure.ActivityError{Type: "E9"}},
+		"an activity's, by its cause":       {&perdure.ActivityError{Type: "a"}, called},
+		"with a value that is not an error": {nil, passing, fatal},
+		"of a format with two of them":      {fmt.Errorf("%w and %w", passing, fatal)},
 	} {
 		for range errs {
 			errs = append(errs[1:], errs[0])
@@ -388,7 +388,7 @@ func reasonsWritten(t *testing.T) {
 	slow := func(ctx *perdure.OrchestrationContext) *perdure.Future[int] {
 		return perdure.CallActivityByName[int](ctx, "slow", 1)
 	}
-	child := func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestrationByName[int](ctx, "nobody", 1) }
+	child := func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestrationByName[int](ctx, "missing", 1) }
 	outstanding := func(ctx *perdure.OrchestrationContext, end error) (int, error) {
 		slow(ctx)
 		_, err := perdure.WaitForExternalEvent[int](ctx, "e").Await(ctx)
@@ -471,9 +471,9 @@ func reasonsWritten(t *testing.T) {
 func TestOrchestration_errorPanicOrGoexit_fails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		body func() error
-		want string
-		says string
+		body     func() error
+		want     string
+		wantText string
 	}{
 		"error":  {func() error { return &declinedError{} }, "declinedError", "declined"},
 		"panic":  {func() error { panic("boom") }, history.TypePanic, "TestOrchestration_errorPanicOrGoexit_fails"},
@@ -482,7 +482,7 @@ func TestOrchestration_errorPanicOrGoexit_fails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := orchestrate(t, func(*perdure.OrchestrationContext, int) (int, error) { return 0, tt.body() })
-			if f := w.replayed().failure(); f.Type != tt.want || !strings.Contains(f.Message, tt.says) {
+			if f := w.replayed().failure(); f.Type != tt.want || !strings.Contains(f.Message, tt.wantText) {
 				t.Errorf("got %+v", f)
 			}
 		})

@@ -211,7 +211,7 @@ func TestTerminate_runningOrchestration_endsWithoutRunningCode(t *testing.T) {
 	went := false
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		defer func() { went = went || !ctx.IsReplaying() }()
-		_, err := perdure.CallActivityByName[int](ctx, "nobody", 1).Await(ctx)
+		_, err := perdure.CallActivityByName[int](ctx, "missing", 1).Await(ctx)
 		return 1, err
 	})
 	w.turn(history.Event{Kind: history.OrchestrationTerminated, Message: "enough"}, history.Event{

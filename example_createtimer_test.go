@@ -11,12 +11,12 @@ import (
 
 // remind waits for the given time, which can be a year. While it waits, no function runs and nothing is kept in memory.
 func remind(ctx *perdure.OrchestrationContext, after time.Duration) (string, error) {
-	asked := ctx.Now() // not time.Now, which differs in each replay
+	requested := ctx.Now() // not time.Now, which differs in each replay
 	due, err := perdure.CreateTimer(ctx, after).Await(ctx)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("due after %v", due.Sub(asked)), nil
+	return fmt.Sprintf("due after %v", due.Sub(requested)), nil
 }
 
 func ExampleCreateTimer() {

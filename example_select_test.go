@@ -17,15 +17,15 @@ func askSlowly(ctx context.Context, _ string) (string, error) {
 
 // askInTime waits for an activity or a timer, and cancels the loser.
 func askInTime(ctx *perdure.OrchestrationContext, question string) (string, error) {
-	answer, late := perdure.CallActivity(ctx, askSlowly, question), perdure.CreateTimer(ctx, 20*time.Millisecond)
-	first, err := perdure.Select(ctx, answer, late)
+	reply, late := perdure.CallActivity(ctx, askSlowly, question), perdure.CreateTimer(ctx, 20*time.Millisecond)
+	first, err := perdure.Select(ctx, reply, late)
 	if err != nil {
 		return "", err
 	}
 	if first == 1 {
 		return "no answer in time", nil
 	}
-	return answer.Await(ctx)
+	return reply.Await(ctx)
 }
 
 // Limit the wait for an activity with a timer.

@@ -17,9 +17,9 @@ func Example_startOrUpdate() {
 	c, stop := serve(r)
 	defer stop()
 	for _, guest := range []string{"ann", "ann", "bob"} {
-		answer, started, err := c.StartOrUpdate(ctx, "invite", 2, "add", guest, client.WithInstanceID("party"),
+		reply, started, err := c.StartOrUpdate(ctx, "invite", 2, "add", guest, client.WithInstanceID("party"),
 			client.WithIdempotencyKey(guest))
-		fmt.Printf("%s %v %v\n", answer, started, err)
+		fmt.Printf("%s %v %v\n", reply, started, err)
 	}
 	// Output:
 	// 1 true <nil>

@@ -87,10 +87,10 @@ func calling(t *testing.T, call func(*perdure.OrchestrationContext)) (history.Ev
 
 func TestCallActivity_registeredFunction_findsName(t *testing.T) {
 	t.Parallel()
-	var nobody *cards
+	var none *cards
 	for want, call := range map[string]func(*perdure.OrchestrationContext){
 		"inc":    func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, inc, 1) },
-		"refund": func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, nobody.Refund, 1) },
+		"refund": func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, none.Refund, 1) },
 		"check":  func(ctx *perdure.OrchestrationContext) { perdure.CallActivity(ctx, ledger{}.Check, 1) },
 		"get-int": func(ctx *perdure.OrchestrationContext) {
 			perdure.CallActivity(ctx, (*store[int])(nil).Get, 1)
@@ -166,8 +166,8 @@ func TestCallActivity_functionWithoutUniqueName_fails(t *testing.T) {
 func TestCallActivity_valueMethodOfNilPointer_failsOrchestration(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		var nobody *ledger
-		return perdure.CallActivity(ctx, nobody.Check, 1).Await(ctx)
+		var none *ledger
+		return perdure.CallActivity(ctx, none.Check, 1).Await(ctx)
 	})
 	if f := w.failure(); f.Type != history.TypePanic || !strings.Contains(f.Message, "nil pointer dereference") {
 		t.Errorf("got %+v", f)
@@ -229,10 +229,10 @@ func orchestrations(r *perdure.Registry) {
 
 func TestCallSubOrchestration_registeredFunction_findsName(t *testing.T) {
 	t.Parallel()
-	var nobody *shop
+	var none *shop
 	for want, call := range map[string]func(*perdure.OrchestrationContext){
 		"nothing":     func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, nothing, 1) },
-		"close":       func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, nobody.Close, 1) },
+		"close":       func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, none.Close, 1) },
 		"echo-int":    func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, echo[int], 1) },
 		"echo-string": func(ctx *perdure.OrchestrationContext) { perdure.CallSubOrchestration(ctx, echo[string], "") },
 	} {

@@ -16,13 +16,13 @@ import (
 
 // heart records heartbeats.
 type heart struct {
-	last  json.RawMessage
-	beats []string
-	errs  []error
+	last       json.RawMessage
+	heartbeats []string
+	errs       []error
 }
 
 func (h *heart) Record(details json.RawMessage, err error) {
-	h.beats, h.errs = append(h.beats, string(details)), append(h.errs, err)
+	h.heartbeats, h.errs = append(h.heartbeats, string(details)), append(h.errs, err)
 }
 
 func (h *heart) LastDetails() json.RawMessage { return h.last }
@@ -45,7 +45,7 @@ func TestHeartbeat_details_areRecordedAsJSON(t *testing.T) {
 	for _, details := range []any{progress{7}, nil, (*progress)(nil), 3} {
 		perdure.Heartbeat(ctx, details)
 	}
-	if got := strings.Join(h.beats, "|"); got != `{"Row":7}|||3` || errors.Join(h.errs...) != nil {
+	if got := strings.Join(h.heartbeats, "|"); got != `{"Row":7}|||3` || errors.Join(h.errs...) != nil {
 		t.Errorf("got %s, errors %v", got, h.errs)
 	}
 	perdure.Heartbeat(ctx, strings.Repeat("x", perdure.MaxPayloadBytes-2))
@@ -53,7 +53,7 @@ func TestHeartbeat_details_areRecordedAsJSON(t *testing.T) {
 	perdure.Heartbeat(ctx, func() {})
 	var large *perdure.PayloadTooLargeError
 	if h.errs[4] != nil || !errors.As(h.errs[5], &large) || large.Name != `heartbeat details of activity "import"` ||
-		h.errs[6] == nil || h.beats[5]+h.beats[6] != "" {
+		h.errs[6] == nil || h.heartbeats[5]+h.heartbeats[6] != "" {
 		t.Errorf("got errors %v", h.errs)
 	}
 }

@@ -28,7 +28,7 @@ func SetQueryHandler[In, Out any](ctx *OrchestrationContext, name string, handle
 	if err := names.CheckHandler("SetQueryHandler", name, handler != nil); err != nil {
 		return err
 	}
-	ctx.replay.SetQueryHandler(name, func(doc json.RawMessage) replay.QueryAnswer {
+	ctx.replay.SetQueryHandler(name, func(doc json.RawMessage) replay.QueryOutput {
 		return usercode.Query(&adapter, name, MaxQueryResultBytes, handler, doc)
 	})
 	return nil

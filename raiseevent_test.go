@@ -15,12 +15,12 @@ import (
 
 func TestRaiseEvent_delivered_completesFuture(t *testing.T) {
 	t.Parallel()
-	tells := func(ctx *perdure.OrchestrationContext, _ int) (bool, error) {
+	mentions := func(ctx *perdure.OrchestrationContext, _ int) (bool, error) {
 		f := perdure.RaiseEvent(ctx, "other", "approved", parcel{"a", 1})
 		_, err := f.Await(ctx)
 		return f.IsDone() && f.InstanceID() == "", err
 	}
-	w := orchestrate(t, tells)
+	w := orchestrate(t, mentions)
 	want := history.Event{
 		ID: 3, Kind: history.ExternalEventSent, Time: epoch, Name: "approved", InstanceID: "other",
 		Data: history.Payload(`{"Instance":"a","Weight":1}`),
@@ -37,8 +37,8 @@ func TestRaiseEvent_delivered_completesFuture(t *testing.T) {
 func TestRaiseEvent_notDelivered_returnsReason(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		answer           history.Event
-		notFound, isOver bool
+		reply              history.Event
+		notFound, hasEnded bool
 	}{
 		"absent": {
 			history.Event{Kind: history.ExternalEventUndelivered, Error: failedWith(history.TypeNotFound)}, true, false,
@@ -54,17 +54,17 @@ func TestRaiseEvent_notDelivered_returnsReason(t *testing.T) {
 			_, err := perdure.RaiseEvent(ctx, "other", "approved", 7).Await(ctx)
 			var e *perdure.RaiseEventError
 			if !errors.As(err, &e) || e.Event != "approved" || e.InstanceID != "other" ||
-				e.Type != tt.answer.Error.Type || e.Message != tt.answer.Error.Message {
+				e.Type != tt.reply.Error.Type || e.Message != tt.reply.Error.Message {
 				t.Errorf("%s: got error %#v", name, err)
 			}
 			if errors.Is(err, perdure.ErrInstanceNotFound) != tt.notFound ||
-				errors.Is(err, perdure.ErrInstanceEnded) != tt.isOver {
+				errors.Is(err, perdure.ErrInstanceEnded) != tt.hasEnded {
 				t.Errorf("%s: got error %v", name, err)
 			}
 			return 0, err
 		})
-		tt.answer.SourceEventID = 3
-		w.turn(tt.answer)
+		tt.reply.SourceEventID = 3
+		w.turn(tt.reply)
 		if f := w.replayed().failure(); f.Type != "RaiseEventError" ||
 			!strings.HasPrefix(f.Message, `external event "approved" for instance "other" was not delivered: `) {
 			t.Errorf("%s: got %+v", name, f)
@@ -97,11 +97,11 @@ func TestRaiseEvent_cancelled_isStillDelivered(t *testing.T) {
 		return 1, perdure.Sleep(ctx, time.Hour)
 	})
 	// The delivery is recorded, like every outcome of a cancelled call.
-	answers := []history.Event{
+	responses := []history.Event{
 		{Kind: history.ExternalEventDelivered, SourceEventID: 3},
 		{Kind: history.ExternalEventDelivered, SourceEventID: 4},
 	}
-	w.turn(answers...).run()
+	w.turn(responses...).run()
 	if got := kinds(w.replayed().history[2:]); got != strings.Repeat("ExternalEventSent ", 3)+
 		"TimerCreated TurnStarted "+strings.Repeat("ExternalEventDelivered ", 2)+
 		"TurnStarted TimerFired OrchestrationCompleted" {

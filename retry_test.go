@@ -53,7 +53,7 @@ func TestRetryPolicy_unsetFields_areRecordedWithDefaults(t *testing.T) {
 	} {
 		r := perdure.NewRegistry()
 		perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			return perdure.CallActivityByName[int](ctx, "nobody", 1, perdure.WithRetry(tt.policy)).Await(ctx)
+			return perdure.CallActivityByName[int](ctx, "missing", 1, perdure.WithRetry(tt.policy)).Await(ctx)
 		})
 		w := newWorld(t, r)
 		w.options.ExactRetries = false
@@ -222,7 +222,7 @@ func TestCallActivity_retryScheduled_isRecordedAndFutureStaysPending(t *testing.
 		}
 	}
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		return perdure.CallActivityByName[int](ctx, "nobody", 1, perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx)
+		return perdure.CallActivityByName[int](ctx, "missing", 1, perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx)
 	})
 	w.turn(retry(2)).turn(retry(2)).turn(retry(3), retry(2))
 	var kinds []string
@@ -247,7 +247,7 @@ func TestCallActivity_retryScheduled_isRecordedAndFutureStaysPending(t *testing.
 func TestCallActivity_cancelled_ignoresScheduledRetry(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		perdure.CallActivityByName[int](ctx, "nobody", 1, perdure.WithRetry(perdure.RetryPolicy{})).Cancel("")
+		perdure.CallActivityByName[int](ctx, "missing", 1, perdure.WithRetry(perdure.RetryPolicy{})).Cancel("")
 		return 1, perdure.Sleep(ctx, time.Hour)
 	})
 	before := len(w.history)
@@ -264,7 +264,7 @@ func ExampleWithRetry() {
 	r := perdure.NewRegistry()
 	charge.Register(r, func(context.Context, int) (string, error) {
 		if calls++; calls < 3 {
-			return "", errors.New("the bank does not answer")
+			return "", errors.New("the bank does not respond")
 		}
 		return fmt.Sprintf("charged at the %drd attempt", calls), nil
 	})

@@ -59,11 +59,11 @@ func TestOrchestrationContext_cancelled_allCallsReturnItsError(t *testing.T) {
 		future(perdure.CallActivity(ctx, inc, 1).Await(ctx))
 		future(perdure.CallActivityByName[int](ctx, "inc", 1).Await(perdure.WithoutCancel(ctx)))
 		future(before.Await(perdure.WithoutCancel(ctx)))
-		future(perdure.CallSubOrchestrationByName[int](ctx, "nobody", 1).Await(perdure.WithoutCancel(ctx)))
+		future(perdure.CallSubOrchestrationByName[int](ctx, "missing", 1).Await(perdure.WithoutCancel(ctx)))
 		future(perdure.WaitForExternalEvent[int](ctx, "e").Await(perdure.WithoutCancel(ctx)))
 		future(perdure.CreateTimer(ctx, time.Hour).Await(perdure.WithoutCancel(ctx)))
 		future(perdure.CreateTimer(ctx, 0).Await(perdure.WithoutCancel(ctx)))
-		future(perdure.StartOrchestration(ctx, "nobody", 1))
+		future(perdure.StartOrchestration(ctx, "missing", 1))
 		wait(perdure.Sleep(ctx, time.Hour))
 		wait(perdure.Sleep(ctx, 0))
 		wait(perdure.WhenAll(ctx, settled))
@@ -599,7 +599,7 @@ func TestWhenAll_scopeTimesOut_leavesReceivedEventForNextWait(t *testing.T) {
 			defer stop()
 			fs := []perdure.Awaitable{
 				perdure.WaitForExternalEvent[string](limited, "e"),
-				perdure.CallActivityByName[int](limited, "nobody", 1),
+				perdure.CallActivityByName[int](limited, "missing", 1),
 			}
 			if !first {
 				fs[0], fs[1] = fs[1], fs[0]

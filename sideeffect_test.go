@@ -46,8 +46,8 @@ func TestSideEffect_firstRun_returnsValueDecodedFromJSON(t *testing.T) {
 func TestSideEffect_panicOrInvalidValue_fails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		effect     func(*perdure.OrchestrationContext) any
-		kind, says string
+		effect         func(*perdure.OrchestrationContext) any
+		kind, wantText string
 	}{
 		"panics": {func(*perdure.OrchestrationContext) any {
 			panic("boom")
@@ -71,7 +71,7 @@ func TestSideEffect_panicOrInvalidValue_fails(t *testing.T) {
 			w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (any, error) {
 				return perdure.SideEffect(ctx, func() any { return tt.effect(ctx) }), nil
 			})
-			if f := w.replayed().failure(); f.Type != tt.kind || !strings.Contains(f.Message, tt.says) {
+			if f := w.replayed().failure(); f.Type != tt.kind || !strings.Contains(f.Message, tt.wantText) {
 				t.Errorf("got %+v", f)
 			}
 		})
@@ -98,13 +98,13 @@ func TestSideEffect_panicRecovered_isRecorded(t *testing.T) {
 
 func TestSideEffect_otherTypeOnReplay_isNondeterminism(t *testing.T) {
 	t.Parallel()
-	asks := func(effect func(*perdure.OrchestrationContext)) *world {
+	recordEffect := func(effect func(*perdure.OrchestrationContext)) *world {
 		return orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			effect(ctx)
 			return 1, nil
 		})
 	}
-	recorded := asks(func(ctx *perdure.OrchestrationContext) {
+	recorded := recordEffect(func(ctx *perdure.OrchestrationContext) {
 		perdure.SideEffect(ctx, func() string { return "text" })
 	}).history
 	for name, tt := range map[string]struct {
@@ -116,7 +116,7 @@ func TestSideEffect_otherTypeOnReplay_isNondeterminism(t *testing.T) {
 		}, "SideEffectRecorded of another type"},
 		"none": {func(*perdure.OrchestrationContext) {}, "OrchestrationCompleted"},
 	} {
-		err := asks(tt.effect).open().Replay(recorded)
+		err := recordEffect(tt.effect).open().Replay(recorded)
 		var e *perdure.NondeterminismError
 		if !errors.As(err, &e) || e.EventID != 3 || e.Expected != "SideEffectRecorded" ||
 			!strings.HasPrefix(e.Got, tt.got) {

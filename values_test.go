@@ -39,8 +39,10 @@ func TestAwaitAll_anyOrderOfCompletion_returnsValuesInOrder(t *testing.T) {
 func TestAwaitAll_severalFailures_joinsErrors(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		bad := func(says string) *perdure.Future[int] {
-			return perdure.Async(ctx, func(*perdure.OrchestrationContext) (int, error) { return 1, errors.New(says) })
+		bad := func(message string) *perdure.Future[int] {
+			return perdure.Async(ctx, func(*perdure.OrchestrationContext) (int, error) {
+				return 1, errors.New(message)
+			})
 		}
 		values, err := perdure.AwaitAll(ctx, []*perdure.Future[int]{
 			bad("one"), perdure.CallActivity(ctx, inc, 1), bad("two"),
@@ -80,9 +82,9 @@ func TestFirstSuccess_oneFails_returnsFirstValueAndCancelsOthers(t *testing.T) {
 func TestFirstSuccess_allFail_joinsErrors(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		bad := func(says string, after time.Duration) *perdure.Future[int] {
+		bad := func(message string, after time.Duration) *perdure.Future[int] {
 			return perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (int, error) {
-				return 0, errors.Join(perdure.Sleep(ctx, after), errors.New(says))
+				return 0, errors.Join(perdure.Sleep(ctx, after), errors.New(message))
 			})
 		}
 		one, two := bad("one", 2*time.Second), bad("two", time.Second)

@@ -118,13 +118,13 @@ func TestWaitForCancellation_anyCancelReason_waitsForEnd(t *testing.T) {
 		}, history.Event{Kind: history.TimerFired, SourceEventID: 4}, "selected"},
 		`requested "one" returned`: {func(ctx *perdure.OrchestrationContext) (string, error) {
 			f := charge(ctx)
-			perdure.Go(ctx, func(ctx *perdure.OrchestrationContext) { ctx.SetCustomStatus("goes on") })
+			perdure.Go(ctx, func(ctx *perdure.OrchestrationContext) { ctx.SetCustomStatus("continues") })
 			_, err := f.Await(ctx)
 			return ended(err), nil
 		}, history.Event{
 			Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", Message: "one",
 			RequestedBy: history.RequestedByClient,
-		}, "goes on"},
+		}, "continues"},
 	} {
 		w := awaited(t, c.body).turn(c.input)
 		if w.instance.Ended() {

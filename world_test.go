@@ -106,20 +106,20 @@ func (w *world) turn(inputs ...history.Event) *world {
 }
 
 func (w *world) tryTurn(inputs ...history.Event) error {
-	lent := slices.Clone(inputs)
+	copied := slices.Clone(inputs)
 	messages := make([][]history.Event, len(inputs))
 	for i := range inputs {
-		messages[i] = lent[i : i+1]
+		messages[i] = copied[i : i+1]
 	}
 	out, err := w.instance.Turn(replay.Turn{
-		Now: w.now, Version: w.code.Version, BuildID: "test", Inputs: messages, Room: make([]history.Event, 0, 8),
+		Now: w.now, Version: w.code.Version, BuildID: "test", Inputs: messages, Buffer: make([]history.Event, 0, 8),
 	})
 	if err != nil {
 		return err
 	}
 	w.history = append(w.history, out.Events...)
 	came := w.history[len(w.history)-len(out.Events):]
-	clear(lent) // the instance must not refer to these events after the turn
+	clear(copied) // the instance must not refer to these events after the turn
 	clear(out.Events)
 	for i := range came {
 		w.dispatch(&came[i])

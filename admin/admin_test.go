@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// operator is an alias with a name other than Client, so that a test hub can embed it beside client.Client.
+// operator is an alias with a name other than Client, so that a test hub can embed it together with client.Client.
 type operator = admin.Client
 
 var began = time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)

@@ -34,8 +34,8 @@ import (
 //   - One dead letter of a batch cannot be redriven because it belongs to another hub.
 //   - One instance has more dead letters than a FIFO queue returns at once.
 
-// lettered is a hub in virtual time with an instance that waits for events.
-type lettered struct {
+// deadLetterHub is a hub in virtual time with an instance that waits for events.
+type deadLetterHub struct {
 	*simhub.Hub
 	*client.Client
 	*operator
@@ -46,7 +46,7 @@ type lettered struct {
 }
 
 // withLetters runs f on a hub whose instance "i" receives want events "e" and returns their sum.
-func withLetters(t *testing.T, want int, f func(ctx context.Context, h *lettered)) {
+func withLetters(t *testing.T, want int, f func(ctx context.Context, h *deadLetterHub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := perdure.NewRegistry()
@@ -61,7 +61,7 @@ func withLetters(t *testing.T, want int, f func(ctx context.Context, h *lettered
 			}
 			return sum, nil
 		})
-		h := &lettered{t: t}
+		h := &deadLetterHub{t: t}
 		hub, err := simhub.New(simhub.Options{
 			Registry: r,
 			Intercept: func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -87,7 +87,7 @@ func withLetters(t *testing.T, want int, f func(ctx context.Context, h *lettered
 
 // failMessages raises events with the value 1 and turns these events into dead letters with a reason.
 // An empty reason simulates a dead letter that SQS moved, because SQS stores no reason.
-func (h *lettered) failMessages(ctx context.Context, events int, reason string) {
+func (h *deadLetterHub) failMessages(ctx context.Context, events int, reason string) {
 	h.t.Helper()
 	for range events {
 		if err := h.RaiseEvent(ctx, "i", "e", 1); err != nil {
@@ -98,7 +98,7 @@ func (h *lettered) failMessages(ctx context.Context, events int, reason string) 
 }
 
 // failAll turns all messages of the inbox into dead letters.
-func (h *lettered) failAll(ctx context.Context, reason string) {
+func (h *deadLetterHub) failAll(ctx context.Context, reason string) {
 	h.t.Helper()
 	url := h.Provider.Config().InboxURL
 	for {
@@ -127,7 +127,7 @@ func (h *lettered) failAll(ctx context.Context, reason string) {
 }
 
 // left returns the number of dead letters, both visible and in flight.
-func (h *lettered) left(ctx context.Context) (n int) {
+func (h *deadLetterHub) left(ctx context.Context) (n int) {
 	h.t.Helper()
 	counts, err := h.CountDeadLetters(ctx)
 	if err != nil {
@@ -140,7 +140,7 @@ func (h *lettered) left(ctx context.Context) (n int) {
 }
 
 // wantSum runs the hub and checks that the instance completed with the sum want.
-func (h *lettered) wantSum(ctx context.Context, want int) {
+func (h *deadLetterHub) wantSum(ctx context.Context, want int) {
 	h.t.Helper()
 	h.ServeFor(ctx, time.Minute)
 	s, err := h.Status(ctx, "i")
@@ -155,7 +155,7 @@ func TestRedriveDeadLetters_anyCallFails_losesNoMessage(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
 	count := func(_ context.Context, _ simaws.Call, next func() error) error { calls.Add(1); return next() }
-	withLetters(t, 3, func(ctx context.Context, h *lettered) {
+	withLetters(t, 3, func(ctx context.Context, h *deadLetterHub) {
 		h.failMessages(ctx, 3, "corrupt: for now")
 		h.fault = count
 		if r, err := h.RedriveDeadLetters(ctx, admin.DeadLetterQuery{}); err != nil || r.Done != 3 || !r.Complete {
@@ -166,7 +166,7 @@ func TestRedriveDeadLetters_anyCallFails_losesNoMessage(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprint(n, after), func(t *testing.T) {
 				t.Parallel()
-				withLetters(t, 3, func(ctx context.Context, h *lettered) {
+				withLetters(t, 3, func(ctx context.Context, h *deadLetterHub) {
 					h.failMessages(ctx, 3, "corrupt: for now")
 					var calls atomic.Int64
 					dead, stop := context.WithCancel(ctx)
@@ -201,7 +201,7 @@ func TestRedriveDeadLetters_anyCallFails_losesNoMessage(t *testing.T) {
 // Two redrives at the same time send each message once.
 func TestRedriveDeadLetters_twoConcurrentCalls_sendEachMessageOnce(t *testing.T) {
 	t.Parallel()
-	withLetters(t, 25, func(ctx context.Context, h *lettered) {
+	withLetters(t, 25, func(ctx context.Context, h *deadLetterHub) {
 		h.failMessages(ctx, 25, "corrupt: for now") // more messages of one instance than a FIFO queue returns at once
 		results := make(chan admin.DeadLetterResult, 2)
 		for range 2 {
@@ -224,7 +224,7 @@ func TestRedriveDeadLetters_twoConcurrentCalls_sendEachMessageOnce(t *testing.T)
 // A list returns dead letters without removing them, and makes them visible again immediately.
 func TestDeadLetters_listedRepeatedly_stayInTheQueue(t *testing.T) {
 	t.Parallel()
-	withLetters(t, 1, func(ctx context.Context, h *lettered) {
+	withLetters(t, 1, func(ctx context.Context, h *deadLetterHub) {
 		h.failMessages(ctx, 4, "poison: it dies")
 		for range 3 {
 			found, err := h.DeadLetters(ctx, admin.DeadLetterQuery{InstanceID: "i"}, 0)
@@ -261,7 +261,7 @@ func TestDeadLetters_listedRepeatedly_stayInTheQueue(t *testing.T) {
 // A drop removes only the selected dead letters.
 func TestRedriveDeadLetters_poisonOrRecoveredLetter_isSkippedUnlessForced(t *testing.T) {
 	t.Parallel()
-	withLetters(t, 2, func(ctx context.Context, h *lettered) {
+	withLetters(t, 2, func(ctx context.Context, h *deadLetterHub) {
 		h.failMessages(ctx, 1, "poison: it dies")
 		h.failMessages(ctx, 1, "picked up: the message is in the inbox again")
 		h.failMessages(ctx, 2, "corrupt: for now")
@@ -290,7 +290,7 @@ func TestRedriveDeadLetters_poisonOrRecoveredLetter_isSkippedUnlessForced(t *tes
 // A dead letter of another hub fails without affecting others. Each redriven message returns to its original queue.
 func TestRedriveDeadLetters_letterOfAnotherHub_failsWithoutBlockingOthers(t *testing.T) {
 	t.Parallel()
-	withLetters(t, 3, func(ctx context.Context, h *lettered) {
+	withLetters(t, 3, func(ctx context.Context, h *deadLetterHub) {
 		h.failMessages(ctx, 3, "corrupt: for now")
 		foreign := provider.Record{ID: "r", Group: "g", Body: `{"v":1,"kind":"wake","instanceId":"i","hub":"another"}`}
 		later := provider.Record{ID: "s", Body: `{"v":99,"activityId":7,"name":"inc","instanceId":"i"}`}
@@ -334,7 +334,7 @@ func TestRedriveDeadLetters_deletesFail_sendsEachMessageOnce(t *testing.T) {
 	for name, permits := range map[string]int{"none can be deleted": 0, "one delete fails, the next do not": letters} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			withLetters(t, 1, func(ctx context.Context, h *lettered) {
+			withLetters(t, 1, func(ctx context.Context, h *deadLetterHub) {
 				h.failWork(ctx, letters, "corrupt: for now")
 				sent := h.countSent()
 				var refused atomic.Bool
@@ -366,7 +366,7 @@ func TestRedriveDeadLetters_deletesFail_sendsEachMessageOnce(t *testing.T) {
 }
 
 // failWork creates dead letters of work items. Their activity IDs start at 2.
-func (h *lettered) failWork(ctx context.Context, items int, reason string) {
+func (h *deadLetterHub) failWork(ctx context.Context, items int, reason string) {
 	h.t.Helper()
 	for n := range items {
 		r := provider.Record{
@@ -384,7 +384,7 @@ func (h *lettered) failWork(ctx context.Context, items int, reason string) {
 }
 
 // countSent returns a counter of the messages that are sent to queues other than dead-letter queues.
-func (h *lettered) countSent() *atomic.Int64 {
+func (h *deadLetterHub) countSent() *atomic.Int64 {
 	var sent atomic.Int64
 	h.fault = func(_ context.Context, c simaws.Call, next func() error) error {
 		if in, sends := c.Input.(*sqs.SendMessageBatchInput); sends && !strings.Contains(*in.QueueUrl, "dead") {
@@ -399,7 +399,7 @@ func (h *lettered) countSent() *atomic.Int64 {
 // The redrive sends each such message once and reports it.
 func TestRedriveDeadLetters_messagesFailAgain_sendsEachOnceAndEnds(t *testing.T) {
 	t.Parallel()
-	withLetters(t, 1, func(ctx context.Context, h *lettered) {
+	withLetters(t, 1, func(ctx context.Context, h *deadLetterHub) {
 		h.failMessages(ctx, 3, "corrupt: for now")
 		failing := &failingRedrive{Provider: h.Provider, failMessages: func() { h.failAll(ctx, "corrupt: still") }}
 		r, err := admin.New(failing).RedriveDeadLetters(ctx, admin.DeadLetterQuery{ReasonPrefix: "corrupt:"})
@@ -443,7 +443,7 @@ func (p *failingRedrive) RedriveDeadLetters(ctx context.Context, queue string, l
 func TestRedriveDeadLetters_timeLimit_repeatedCallsReachAllLetters(t *testing.T) {
 	t.Parallel()
 	const letters = 800
-	withLetters(t, 1, func(ctx context.Context, h *lettered) {
+	withLetters(t, 1, func(ctx context.Context, h *deadLetterHub) {
 		h.failWork(ctx, letters, "poison: it dies")
 		h.failWork(ctx, letters, "corrupt: for now")
 		sent := h.countSent()
@@ -491,7 +491,7 @@ func TestRedriveDeadLetters_timeLimit_repeatedCallsReachAllLetters(t *testing.T)
 //
 //nolint:paralleltest // all running tests share the heap
 func TestDeadLetters_manyUnselectedLetters_keepNoBodiesInMemory(t *testing.T) {
-	withLetters(t, 1, func(ctx context.Context, h *lettered) {
+	withLetters(t, 1, func(ctx context.Context, h *deadLetterHub) {
 		const letters, size = 1000, 200 << 10
 		many := &manyLetters{Provider: h.Provider, left: letters, size: size, before: heap()}
 		found, err := admin.New(many).DeadLetters(ctx, admin.DeadLetterQuery{InstanceID: "one"}, 10)

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestBulk_hundredJobsRun_nextIsRefused(t *testing.T) {
+func TestBulk_hundredJobsRun_nextIsRejected(t *testing.T) {
 	t.Parallel()
 	c := admin.New(fakeprovider.New(func() time.Time {
 		return began

@@ -37,8 +37,8 @@ type lost struct {
 	mu   sync.Mutex
 	runs map[string]int // counts runs of each activity since the restore
 	back bool
-	// troubled makes calls fail at random.
-	troubled bool
+	// faulty makes calls fail at random.
+	faulty bool
 }
 
 // ran records that the code of an activity has started, if the table was restored.
@@ -94,18 +94,18 @@ func lose(t *testing.T, seed uint64, each int, within time.Duration, f func(h *l
 		if seed%4 == 1 {
 			h.startLarge()
 		}
-		h.trouble(true)
+		h.setFaults(true)
 		h.ServeFor(h.ctx, 3*time.Minute)
-		h.trouble(false)
+		h.setFaults(false)
 		h.disturb(each)
-		h.trouble(true)
+		h.setFaults(true)
 		h.ServeFor(h.ctx, time.Duration(h.below(int64(within))))
 		h.cutIn.Store(1 + h.below(200)) // with 0, intercept would make no backup
 		h.ServeFor(h.ctx, 10*time.Minute)
 		if h.cutIn.Swap(-1) > 0 { // the hub made too few calls
 			h.backup = h.Cloud.Table.Backup()
 		}
-		h.trouble(false)
+		h.setFaults(false)
 		h.Close()
 		synctest.Wait()
 		time.Sleep(20 * time.Minute) // messages in flight are visible again
@@ -131,17 +131,17 @@ func (h *lost) intercept(ctx context.Context, c simaws.Call, next func() error) 
 	return err
 }
 
-func (h *lost) trouble(is bool) {
+func (h *lost) setFaults(is bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.troubled = is
+	h.faulty = is
 }
 
 // chance reports whether the next call fails.
 func (h *lost) chance() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.troubled && h.seed.IntN(100) == 0
+	return h.faulty && h.seed.IntN(100) == 0
 }
 
 // below returns a random number from 0 to n-1.
@@ -188,7 +188,7 @@ func (h *lost) disturb(each int) {
 		purging, stop := context.WithCancel(h.ctx)
 		if i%2 == 0 {
 			var calls atomic.Int64
-			die := simaws.Interceptor(func(ctx context.Context, _ simaws.Call, next func() error) error {
+			crash := simaws.Interceptor(func(ctx context.Context, _ simaws.Call, next func() error) error {
 				if calls.Add(1) > int64(3+i%5) {
 					stop()
 				}
@@ -197,7 +197,7 @@ func (h *lost) disturb(each int) {
 				}
 				return next()
 			})
-			h.fault.Store(&die)
+			h.fault.Store(&crash)
 		}
 		_ = h.Purge(purging, id("purged"))
 		h.fault.Store(nil)
@@ -213,7 +213,7 @@ func (h *lost) begin(newQueues string) {
 	h.back = true
 	h.mu.Unlock()
 	hub, err := simhub.New(simhub.Options{
-		Registry: h.registry(true), Environments: 2, On: h.Hub, NewQueues: newQueues, BuildID: "mended",
+		Registry: h.registry(true), Environments: 2, On: h.Hub, NewQueues: newQueues, BuildID: "fixed",
 	})
 	if err != nil {
 		h.t.Fatal(err)

@@ -55,7 +55,7 @@ func (h *lost) finish(instances []client.Status) {
 	}
 	for range 20 {
 		h.ServeFor(h.ctx, 15*time.Minute)
-		if _, err := h.Timekeeper.Sweep(h.ctx); err != nil {
+		if _, err := h.Renewer.Sweep(h.ctx); err != nil {
 			h.t.Error(err)
 		}
 	}
@@ -86,7 +86,7 @@ func (h *lost) check(before []client.Status, settled map[string]bool) {
 			h.t.Errorf("instance %s was %s, and now is %s with output %s, failure %v",
 				in.InstanceID, in.Status, s.Status, s.Output, s.Failure)
 		}
-		h.checkLoose(in)
+		h.checkUnreferenced(in)
 	}
 
 	h.mu.Lock()
@@ -102,8 +102,8 @@ func (h *lost) check(before []client.Status, settled map[string]bool) {
 	}
 }
 
-// checkLoose verifies that the detached instances that an instance has started are completed.
-func (h *lost) checkLoose(in client.Status) {
+// checkUnreferenced verifies that the detached instances that an instance has started are completed.
+func (h *lost) checkUnreferenced(in client.Status) {
 	h.t.Helper()
 	var loose []string
 	switch in.Orchestration {

@@ -18,7 +18,7 @@ var kinds = map[string]any{
 	"blocked": 0, "terminated": 0, "detaches": 2, "over": 0, "purged": 0,
 }
 
-func (h *lost) registry(mended bool) *perdure.Registry {
+func (h *lost) registry(fixed bool) *perdure.Registry {
 	r := perdure.NewRegistry()
 	inc := func(ctx context.Context, n int) (int, error) {
 		h.ran(ctx)
@@ -133,7 +133,7 @@ func (h *lost) registry(mended bool) *perdure.Registry {
 	add("blocked", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		return perdure.CallSubOrchestrationByName[int](ctx, "later", n).Await(ctx)
 	})
-	if mended {
+	if fixed {
 		add("later", func(_ *perdure.OrchestrationContext, _ int) (int, error) { return 1, nil })
 	}
 	return r

@@ -33,7 +33,7 @@ func (h *lost) emptied() {
 // PurgeQueues returns ErrBusy and deletes no message while a worker handles a message or a dead letter exists.
 func TestPurgeQueues_deadLetterOrMessageInFlight_returnsErrBusy(t *testing.T) {
 	t.Parallel()
-	withLetters(t, 2, func(ctx context.Context, h *lettered) {
+	withLetters(t, 2, func(ctx context.Context, h *deadLetterHub) {
 		h.failMessages(ctx, 1, "corrupt: for now")
 		if err := h.RaiseEvent(ctx, "i", "e", 1); err != nil {
 			t.Fatal(err)
@@ -90,7 +90,7 @@ func TestPurgeQueues_scheduleFiresDuringDeletion_deletesItsMessage(t *testing.T)
 			r := h.registry(true)
 			fill(h, r)
 			return r
-		}(), On: h.Hub, BuildID: "mended"})
+		}(), On: h.Hub, BuildID: "fixed"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -64,7 +64,7 @@ func TestPurgeQueues_twoOperators_loseNoMessage(t *testing.T) {
 		h.fault.Store(nil)
 		for range 24 {
 			h.ServeFor(h.ctx, time.Hour)
-			if _, err := h.Timekeeper.Sweep(h.ctx); err != nil {
+			if _, err := h.Renewer.Sweep(h.ctx); err != nil {
 				t.Error(err)
 			}
 		}

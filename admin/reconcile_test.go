@@ -112,7 +112,7 @@ func TestReconcile_tableCutAtAnyMoment_losesNoInstanceAndRepeatsNoSettledActivit
 // Reconcile returns a FieldError that names the invalid option.
 func TestReconcile_invalidOption_returnsFieldError(t *testing.T) {
 	t.Parallel()
-	withLetters(t, 1, func(ctx context.Context, h *lettered) {
+	withLetters(t, 1, func(ctx context.Context, h *deadLetterHub) {
 		for field, r := range map[string]admin.ReconcileOptions{
 			"lookback": {Lookback: 29 * 24 * time.Hour}, "concurrency": {Concurrency: 1000},
 			"cursor": {Cursor: "nonsense"},

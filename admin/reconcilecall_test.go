@@ -10,23 +10,23 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// addCalls adds the orchestration "asks", which calls another instance twice.
+// addCalls adds the orchestration "caller", which calls another instance twice.
 // addCalls also adds the orchestration "adds", which accepts a limited number of calls.
 func addCalls(_ *lost, r *perdure.Registry) {
-	perdure.AddOrchestration(r, "asks", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
-		answers := ""
+	perdure.AddOrchestration(r, "caller", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
+		responses := ""
 		for n := range 2 {
 			v, err := perdure.CallUpdate[int](ctx, to, "add", n+1).Await(ctx)
 			switch {
 			case err == nil:
-				answers += fmt.Sprint(v, ", ")
+				responses += fmt.Sprint(v, ", ")
 			case errors.Is(err, perdure.ErrInstanceNotFound):
-				answers += "absent, "
+				responses += "absent, "
 			case errors.Is(err, perdure.ErrInstanceEnded):
-				answers += "over, "
+				responses += "over, "
 			}
 		}
-		return answers, nil
+		return responses, nil
 	})
 	perdure.AddOrchestration(r, "adds", func(ctx *perdure.OrchestrationContext, last int) (string, error) {
 		sum, taken := 0, 0
@@ -52,18 +52,18 @@ func TestReconcile_queuesLostDuringCallUpdate_callIsHandledOnce(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"updateSent", "updateAnswered"} {
 		for _, tt := range []struct {
-			last        any
-			said, heard string
+			last                 any
+			output, receivedText string
 		}{
 			{2, "1, 3, ", "3"},
 			{1, "1, over, ", "1"},
 			{nil, "absent, " + "absent, ", ""},
 		} {
 			for _, ago := range []time.Duration{20 * time.Minute, 20 * 24 * time.Hour} {
-				t.Run(fmt.Sprint(kind, " ", tt.said, ago), func(t *testing.T) {
+				t.Run(fmt.Sprint(kind, " ", tt.output, ago), func(t *testing.T) {
 					t.Parallel()
 					onHub(t, simhub.Options{BatchSize: 1}, addCalls, func(h *lost) {
-						h.overLoss(kind, "asks", "adds", tt.last, tt.said, tt.heard, ago)
+						h.overLoss(kind, "caller", "adds", tt.last, tt.output, tt.receivedText, ago)
 					})
 				})
 			}

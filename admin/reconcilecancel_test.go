@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-func addGivesUp(_ *lost, r *perdure.Registry) {
+func addCancelling(_ *lost, r *perdure.Registry) {
 	perdure.AddOrchestration(r, "gives-up", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		slow := perdure.CallActivityByName[int](ctx, "slow", 1)
 		word := perdure.WaitForExternalEvent[int](ctx, "give up")
@@ -60,7 +60,7 @@ func (h *lost) forgottenTurn() (segment record) {
 	time.Sleep(20 * time.Minute)
 	h.Cloud.Table.Restore(after)
 	h.lacks(textIn(segment, "pk"), textIn(segment, "sk"))
-	h.begins(addGivesUp)
+	h.begins(addCancelling)
 	return segment
 }
 
@@ -69,7 +69,7 @@ func (h *lost) forgottenTurn() (segment record) {
 // effect, and the activity runs.
 func TestReconcile_cancelRecordWithoutItsTurn_activityRuns(t *testing.T) {
 	t.Parallel()
-	onHub(t, simhub.Options{BatchSize: 1}, addGivesUp, func(h *lost) {
+	onHub(t, simhub.Options{BatchSize: 1}, addCancelling, func(h *lost) {
 		h.forgottenTurn()
 		h.mustReconcile()
 		h.wantStatus("i", client.StatusCompleted)
@@ -80,7 +80,7 @@ func TestReconcile_cancelRecordWithoutItsTurn_activityRuns(t *testing.T) {
 // that moment, the record remains.
 func TestReconcile_turnOfCancelRecordCommitsMeanwhile_recordRemains(t *testing.T) {
 	t.Parallel()
-	onHub(t, simhub.Options{BatchSize: 1}, addGivesUp, func(h *lost) {
+	onHub(t, simhub.Options{BatchSize: 1}, addCancelling, func(h *lost) {
 		segment := h.forgottenTurn()
 		seen := false
 		fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {

@@ -136,21 +136,21 @@ func TestReconcile_childIsBeingDeleted_parentReceivesOutcome(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		dying, stop := context.WithCancel(h.ctx)
-		told := false
+		crashing, stop := context.WithCancel(h.ctx)
+		reported := false
 		fault := simaws.Interceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			err := next()
-			if c.Operation == "UpdateItem" && told {
+			if c.Operation == "UpdateItem" && reported {
 				stop()
 			}
-			told = told || c.Operation == "SendMessageBatch"
+			reported = reported || c.Operation == "SendMessageBatch"
 			return err
 		})
 		h.fault.Store(&fault)
-		_ = h.Purge(dying, child, client.Force())
+		_ = h.Purge(crashing, child, client.Force())
 		if s, err := h.Status(h.ctx, child); err != nil || s.Status != client.StatusDeleting {
 			t.Fatalf("the child is %s, %v; want Deleting", s.Status, err)
 		}
@@ -219,7 +219,7 @@ func TestReconcile_newQueuesWithOldSchedules_replacesSchedules(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		h.Cloud.Table.Restore(backup)
 		hub, err := simhub.New(simhub.Options{
-			Registry: h.registry(true), On: h.Hub, NewQueues: "new-", SameGroup: true, BuildID: "mended",
+			Registry: h.registry(true), On: h.Hub, NewQueues: "new-", SameGroup: true, BuildID: "fixed",
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -230,7 +230,7 @@ func TestReconcile_newQueuesWithOldSchedules_replacesSchedules(t *testing.T) {
 		}
 		for range 24 {
 			h.ServeFor(h.ctx, time.Hour)
-			if _, err := h.Timekeeper.Sweep(h.ctx); err != nil {
+			if _, err := h.Renewer.Sweep(h.ctx); err != nil {
 				t.Error(err)
 			}
 		}

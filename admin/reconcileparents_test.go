@@ -95,20 +95,20 @@ func TestReconcile_parentIsBeingDeleted_childIsCancelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.ServeFor(h.ctx, 5*time.Minute)
-		dying, die := context.WithCancel(h.ctx)
-		defer die()
+		crashing, crash := context.WithCancel(h.ctx)
+		defer crash()
 		fault := simaws.Interceptor(func(ctx context.Context, c simaws.Call, next func() error) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			err := next()
 			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.Contains(*in.UpdateExpression, "erasing") {
-				die()
+				crash()
 			}
 			return err
 		})
 		h.fault.Store(&fault)
-		_ = h.Purge(dying, "i", client.Force())
+		_ = h.Purge(crashing, "i", client.Force())
 		h.fault.Store(nil)
 		h.wantStatus("i", client.StatusDeleting)
 		time.Sleep(20 * time.Minute)

@@ -113,16 +113,16 @@ func TestReconcile_transactionReplicatedInPart_instanceIsBlocked(t *testing.T) {
 			h.lacks("x#"+h.wantStatus("i", client.StatusPending).ExecutionID, "h#0000000000")
 			h.Close()
 		},
-		"the next execution, of which nothing is there": func(h *lost) {
+		"the next execution, which is missing": func(h *lost) {
 			_, next := h.renewed()
 			h.lacks("x#"+next, "h#0000000000")
 		},
-		"the end of an execution, which is the instance's still": func(h *lost) {
+		"the end of the current execution": func(h *lost) {
 			before, next := h.renewed()
 			h.lacks("x#"+next, "h#0000000000")
 			h.has(before)
 		},
-		"the same, beside the next execution": func(h *lost) {
+		"the same, with the next execution": func(h *lost) {
 			before, _ := h.renewed()
 			h.has(before)
 		},
@@ -164,7 +164,7 @@ func (h *lost) begins(fill func(h *lost, r *perdure.Registry)) {
 	h.t.Helper()
 	r := h.registry(true)
 	fill(h, r)
-	hub, err := simhub.New(simhub.Options{Registry: r, On: h.Hub, NewQueues: "new-", BuildID: "mended", BatchSize: 1})
+	hub, err := simhub.New(simhub.Options{Registry: r, On: h.Hub, NewQueues: "new-", BuildID: "fixed", BatchSize: 1})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -24,16 +24,16 @@ import (
 // The next reconciliation waits for the end of the throttling, and loses no instance.
 func TestReconcile_diesAndIsThrottledForAnHour_losesNoInstance(t *testing.T) {
 	t.Parallel()
-	for _, dies := range []int64{1, 40, 111, 160} {
-		t.Run(fmt.Sprint(dies), func(t *testing.T) {
+	for _, crashes := range []int64{1, 40, 111, 160} {
+		t.Run(fmt.Sprint(crashes), func(t *testing.T) {
 			t.Parallel()
-			lose(t, uint64(dies), 2, time.Hour, func(h *lost) {
+			lose(t, uint64(crashes), 2, time.Hour, func(h *lost) {
 				h.begin("new-")
 				before, settled := h.there()
-				dying, stop := context.WithCancel(h.ctx)
+				crashing, stop := context.WithCancel(h.ctx)
 				var calls atomic.Int64
-				die := simaws.Interceptor(func(ctx context.Context, _ simaws.Call, next func() error) error {
-					if calls.Add(1) == dies {
+				crash := simaws.Interceptor(func(ctx context.Context, _ simaws.Call, next func() error) error {
+					if calls.Add(1) == crashes {
 						stop()
 					}
 					if ctx.Err() != nil {
@@ -41,8 +41,8 @@ func TestReconcile_diesAndIsThrottledForAnHour_losesNoInstance(t *testing.T) {
 					}
 					return next()
 				})
-				h.fault.Store(&die)
-				so, err := h.Reconcile(dying, admin.ReconcileOptions{Concurrency: 1})
+				h.fault.Store(&crash)
+				so, err := h.Reconcile(crashing, admin.ReconcileOptions{Concurrency: 1})
 				if !errors.Is(err, context.Canceled) {
 					t.Fatalf("Reconcile returned %+v, %v after %d calls; want context.Canceled", so, err, calls.Load())
 				}

@@ -95,10 +95,10 @@ func TestReconcile_hoursOfThrottling_completesAndReportsStalls(t *testing.T) {
 		h.many(600)
 		h.throttled(0, time.Hour, time.Hour+time.Minute, 2*time.Hour+time.Minute)
 		second := time.Now().Add(time.Hour + time.Minute)
-		var told []admin.Stall
+		var reported []admin.Stall
 		pages := 0
 		so, err := h.Reconcile(h.ctx, admin.ReconcileOptions{
-			OnStall: func(w admin.Stall) { told = append(told, w) },
+			OnStall: func(w admin.Stall) { reported = append(reported, w) },
 			OnProgress: func(admin.ReconcileResult) {
 				if pages++; pages == 1 {
 					time.Sleep(time.Until(second))
@@ -108,9 +108,10 @@ func TestReconcile_hoursOfThrottling_completesAndReportsStalls(t *testing.T) {
 		if err != nil || so.Active != 600 {
 			t.Errorf("got %+v, error %v", so, err)
 		}
-		if len(told) < 110 || len(told) > 122 || told[0].Service != "DynamoDB" || told[0].Elapsed < time.Minute ||
-			told[0].Elapsed > 2*time.Minute || told[0].Err == nil {
-			t.Errorf("OnStall was called %d times, first with %+v; want 110 to 122 calls", len(told), told[0])
+		if n := len(reported); n < 110 || n > 122 ||
+			reported[0].Service != "DynamoDB" || reported[0].Elapsed < time.Minute ||
+			reported[0].Elapsed > 2*time.Minute || reported[0].Err == nil {
+			t.Errorf("OnStall was called %d times, first with %+v; want 110 to 122 calls", len(reported), reported[0])
 		}
 	})
 }
@@ -174,8 +175,8 @@ func TestPurgeQueues_scheduleFiresAndProcessDies_nextCallDeletesItsMessage(t *te
 		h.ServeFor(h.ctx, 20*time.Minute)
 		h.Close()
 		time.Sleep(20 * time.Minute)
-		dying, die := context.WithCancel(h.ctx)
-		defer die()
+		crashing, crash := context.WithCancel(h.ctx)
+		defer crash()
 		var firing sync.WaitGroup
 		fault := simaws.Interceptor(func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()
@@ -186,12 +187,12 @@ func TestPurgeQueues_scheduleFiresAndProcessDies_nextCallDeletesItsMessage(t *te
 						V: 1, InstanceID: "i", ExecutionID: "x", TimerID: 3, FireAt: time.Now(),
 					})
 				})
-				die()
+				crash()
 			}
 			return err
 		})
 		h.fault.Store(&fault)
-		if _, err := h.PurgeQueues(dying); !errors.Is(err, context.Canceled) {
+		if _, err := h.PurgeQueues(crashing); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		if _, err := h.PurgeQueues(h.ctx); err != nil {

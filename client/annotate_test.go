@@ -61,7 +61,7 @@ func TestAnnotate_invalidNote_isRejected(t *testing.T) {
 	if !ok || large.Bytes != provider.MaxNoteBytes+1 || large.Limit != provider.MaxNoteBytes {
 		t.Errorf("large note: got error %v", err)
 	}
-	if err := c.Annotate(t.Context(), "nobody", "a"); !errors.Is(err, client.ErrNotFound) {
+	if err := c.Annotate(t.Context(), "missing", "a"); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("missing instance: got error %v", err)
 	}
 }

@@ -81,9 +81,9 @@ func TestClient_callerOfContextOptionOrCredentials_isRecorded(t *testing.T) {
 	everywhere(act(t, t.Context(), connect(k, client.WithCaller(bob)), fake, "option"), bob, bob)
 	everywhere(act(t, client.ContextWithCaller(t.Context(), "carol"), connect(k, client.WithCaller(bob)), fake,
 		"context"), "carol", "carol")
-	everywhere(act(t, client.ContextWithCaller(t.Context(), ""), connect(k), fake, "nobody"), "",
+	everywhere(act(t, client.ContextWithCaller(t.Context(), ""), connect(k), fake, "missing"), "",
 		history.RequestedByClient)
-	everywhere(act(t, t.Context(), connect(k, client.WithCaller("")), fake, "nobody either"), "",
+	everywhere(act(t, t.Context(), connect(k, client.WithCaller("")), fake, "also missing"), "",
 		history.RequestedByClient)
 	everywhere(act(t, t.Context(), connect(fake), fake, "unknown"), "", history.RequestedByClient)
 	if k.requests != requests {

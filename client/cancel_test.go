@@ -64,14 +64,14 @@ func TestCancel_invalidArgumentOrEndedInstance_isRejected(t *testing.T) {
 		"instanceId ":  c.CancelActivity(t.Context(), "", 2, ""),
 		"activityId":   c.CancelActivity(t.Context(), "one", 0, ""),
 		"activityId ":  c.CancelActivity(t.Context(), "one", -1, ""),
-		"activityId  ": c.CancelActivity(t.Context(), "nobody", -1, ""),
+		"activityId  ": c.CancelActivity(t.Context(), "missing", -1, ""),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != strings.TrimSpace(field) {
 			t.Errorf("%s: got error %v", field, err)
 		}
 	}
 	for id, want := range map[string]error{
-		"nobody": client.ErrNotFound, "over": client.ErrEnded, "cancelled": client.ErrEnded,
+		"missing": client.ErrNotFound, "over": client.ErrEnded, "cancelled": client.ErrEnded,
 	} {
 		if err := c.Cancel(t.Context(), id, ""); !errors.Is(err, want) {
 			t.Errorf("cancel %s: got error %v", id, err)
@@ -166,11 +166,11 @@ func TestCancelActivity_severalExecutions_namesTheCurrentOne(t *testing.T) {
 type continuing struct {
 	provider.Provider
 
-	goOn func()
+	runUntilIdle func()
 }
 
 func (p continuing) ReadInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
-	defer p.goOn()
+	defer p.runUntilIdle()
 	return p.Provider.ReadInstance(ctx, instanceID)
 }
 
@@ -194,7 +194,7 @@ func TestCancelActivity_missingInstanceOrActivity_returnsErrNotFound(t *testing.
 	t.Parallel()
 	c, p := setup(t)
 	mustStart(t, c, "one")
-	if err := c.CancelActivity(t.Context(), "nobody", 2, ""); !errors.Is(err, client.ErrNotFound) ||
+	if err := c.CancelActivity(t.Context(), "missing", 2, ""); !errors.Is(err, client.ErrNotFound) ||
 		errors.Is(err, client.ErrActivityNotFound) {
 		t.Errorf("unknown instance: got error %v", err)
 	}

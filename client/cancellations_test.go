@@ -158,7 +158,7 @@ func TestCancellations_childEndedAfterItsParent_hasOutcome(t *testing.T) {
 		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "hello", InstanceID: "completed"}), // #3
 		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "hello", InstanceID: "running"}),   // #4
 		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "hello", InstanceID: "another's"}), // #5
-		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "hello", InstanceID: "nobody"}),    // #6
+		at(10, history.Event{Kind: history.SubOrchestrationScheduled, Name: "hello", InstanceID: "missing"}),   // #6
 		at(20, history.Event{
 			Kind: history.SubOrchestrationCancelRequested, SourceEventIDs: []history.Range{{First: 2, Last: 6}},
 			Reason: "orchestration_terminal_completed", RequestedBy: "engine",
@@ -213,7 +213,7 @@ func TestCancellations_missingInstanceOrFailingHub_returnsError(t *testing.T) {
 	mustStart(t, c, "one")
 	p.Append("one", everyEnd...)
 	for name, call := range map[string]struct{ instance, execution string }{
-		"no instance": {"nobody", ""}, "no execution": {"one", "x9"},
+		"no instance": {"missing", ""}, "no execution": {"one", "x9"},
 	} {
 		if _, err := client.Collect(c.Cancellations(t.Context(), call.instance, call.execution)); !errors.Is(err,
 			client.ErrNotFound) {

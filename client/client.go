@@ -103,7 +103,7 @@ type Backend interface {
 	) (provider.WorkItem, error)
 	HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error)
 	TimeOutPending(
-		ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
+		ctx context.Context, executionID string, activityID int64, attempt int, lastHeartbeatAt time.Time,
 	) (ended bool, err error)
 	ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error)
 	ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error)

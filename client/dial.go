@@ -80,8 +80,8 @@ func WithMaxAttempts(n int) DialOption {
 // that change something carry an idempotency key. Without an option of the caller the key is random, so that a lost
 // response does not start an instance twice. A key must not have a comma, or a space at its start or end.
 //
-// Wait, WaitForStart, Update and the like hold a request for up to 25 seconds and repeat it until ctx ends. Inputs have
-// at most perdure.MaxPayloadBytes. The API does not return outputs over 1.5 MB (Status.EncodedOutput).
+// Calls such as Wait, WaitForStart and Update hold a request for up to 25 seconds and repeat it until ctx ends. Inputs
+// have at most perdure.MaxPayloadBytes. The API does not return outputs over 1.5 MB (Status.EncodedOutput).
 func Dial(endpoint string, opts ...DialOption) (*Client, error) {
 	api, err := apiclient.Dial(endpoint, opts...)
 	if err != nil {

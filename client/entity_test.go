@@ -87,12 +87,12 @@ func TestCallEntity_invalidName_isRejected(t *testing.T) {
 func TestEntityState_withOrWithoutState_returnsStateOrErrNotFound(t *testing.T) {
 	t.Parallel()
 	c, h := entities()
-	answer, failed := json.RawMessage(`{"Total":7}`), error(nil)
-	h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return answer, failed })
-	if got, err := c.EntityState(t.Context(), "sum", "k"); err != nil || string(got) != string(answer) {
+	response, failed := json.RawMessage(`{"Total":7}`), error(nil)
+	h.SetQueryFunc(func(provider.QueryRequest) (json.RawMessage, error) { return response, failed })
+	if got, err := c.EntityState(t.Context(), "sum", "k"); err != nil || string(got) != string(response) {
 		t.Errorf("got %s, error %v", got, err)
 	}
-	answer = json.RawMessage("null")
+	response = json.RawMessage("null")
 	if _, err := c.EntityState(t.Context(), "sum", "k"); !errors.Is(err, client.ErrNotFound) {
 		t.Error(err)
 	}
@@ -147,23 +147,23 @@ func TestStartOrUpdate_invalidArgument_isRejected(t *testing.T) {
 	t.Parallel()
 	c, h := entities()
 	fresh := client.WithInstanceID("new")
-	ask := func(orchestration, update string, input, data any, opts ...client.StartOption) error {
+	send := func(orchestration, update string, input, data any, opts ...client.StartOption) error {
 		_, _, err := c.StartOrUpdate(t.Context(), orchestration, input, update, data, opts...)
 		return err
 	}
 	for field, err := range map[string]error{
-		"instanceId":     ask("bye", "say", 0, 7),
-		"orchestration":  ask("", "say", 0, 7, fresh),
-		"update":         ask("bye", "", 0, 7, fresh),
-		"input":          ask("bye", "say", make(chan int), 7, fresh),
-		"data":           ask("bye", "say", 0, make(chan int), fresh),
-		"idempotencyKey": ask("bye", "say", 0, 7, fresh, client.WithIdempotencyKey("a\n")),
+		"instanceId":     send("bye", "say", 0, 7),
+		"orchestration":  send("", "say", 0, 7, fresh),
+		"update":         send("bye", "", 0, 7, fresh),
+		"input":          send("bye", "say", make(chan int), 7, fresh),
+		"data":           send("bye", "say", 0, make(chan int), fresh),
+		"idempotencyKey": send("bye", "say", 0, 7, fresh, client.WithIdempotencyKey("a\n")),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != field {
 			t.Errorf("%s: got error %v", field, err)
 		}
 	}
-	if err := ask("nobody", "say", 0, 7, fresh); !errors.Is(err, client.ErrUnknownOrchestration) {
+	if err := send("missing", "say", 0, 7, fresh); !errors.Is(err, client.ErrUnknownOrchestration) {
 		t.Errorf("unknown orchestration: got error %v", err)
 	}
 	if len(h.Sent()) > 0 {
@@ -176,7 +176,7 @@ func TestStartOrUpdate_invalidArgument_isRejected(t *testing.T) {
 func TestStartOrUpdate_laterIncarnation_doesNotReceiveUpdate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, h := occupied(t)
+		c, h := newInstanceInUse(t)
 		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
 			return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: m.Data}
 		})

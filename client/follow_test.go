@@ -284,10 +284,10 @@ func TestFollow_purgedInstance_returnsErrNotFound(t *testing.T) {
 	}
 }
 
-// blindHub does not see the deletion of a history, like a provider after the purge of a damaged history.
-type blindHub struct{ *fakeprovider.Provider }
+// staleHub does not see the deletion of a history, like a provider after the purge of a damaged history.
+type staleHub struct{ *fakeprovider.Provider }
 
-func (blindHub) ReadSettled(_ context.Context, _ string, from int64) (provider.Settlements, error) {
+func (staleHub) ReadSettled(_ context.Context, _ string, from int64) (provider.Settlements, error) {
 	return provider.Settlements{Next: max(from, 1)}, nil
 }
 
@@ -296,7 +296,7 @@ func TestFollow_purgeWithoutTrace_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]bool{"purged": false, "purged and started again": true} {
 		synctest.Test(t, func(t *testing.T) {
-			p := blindHub{fakeprovider.New(time.Now, "hello")}
+			p := staleHub{fakeprovider.New(time.Now, "hello")}
 			c := connect(p)
 			mustStart(t, c, "one")
 			time.AfterFunc(10*time.Minute, func() {
@@ -380,7 +380,7 @@ func TestFollow_invalidStart_isAnError(t *testing.T) {
 		field string
 		err   error
 	}{
-		"missing instance":  {"nobody", nil, "", client.ErrNotFound},
+		"missing instance":  {"missing", nil, "", client.ErrNotFound},
 		"missing execution": {"one", []client.HistoryOption{client.WithExecutionID("x9")}, "", client.ErrNotFound},
 		"execution of another instance": {
 			"one", []client.HistoryOption{client.WithExecutionID("x2"), client.AfterEvent(1)}, "", client.ErrNotFound,

@@ -82,8 +82,8 @@ func (h *ending) DeleteIncarnation(ctx context.Context, id, startID string, forc
 	})
 }
 
-// occupied returns a hub with an instance "one", and a client of the hub.
-func occupied(t *testing.T) (*client.Client, *ending) {
+// newInstanceInUse returns a hub with an instance "one", and a client of the hub.
+func newInstanceInUse(t *testing.T) (*client.Client, *ending) {
 	t.Helper()
 	h := &ending{Provider: fakeprovider.New(func() time.Time { return began }, "hello", "bye"), do: map[string]func(){}}
 	c := connect(h, client.WithClock(func() time.Time {
@@ -115,7 +115,7 @@ func (h *ending) wantOne(t *testing.T, orchestration string) {
 
 func TestIfExists_invalidCombination_isRejected(t *testing.T) {
 	t.Parallel()
-	c, h := occupied(t)
+	c, h := newInstanceInUse(t)
 	for name, err := range map[string]error{
 		"no id": func() error {
 			_, err := c.Start(t.Context(), "bye", 0, client.IfExists(client.Replace))
@@ -142,7 +142,7 @@ func TestIfExists_invalidCombination_isRejected(t *testing.T) {
 	if _, err := c.Start(t.Context(), "bye", 0, one); !errors.Is(err, client.ErrAlreadyExists) {
 		t.Errorf("without IfExists: got error %v", err)
 	}
-	if _, err := c.Start(t.Context(), "nobody", 0, one, client.IfExists(client.Replace)); !errors.Is(err,
+	if _, err := c.Start(t.Context(), "missing", 0, one, client.IfExists(client.Replace)); !errors.Is(err,
 		client.ErrUnknownOrchestration) {
 		t.Errorf("unknown orchestration: got error %v", err)
 	}
@@ -152,7 +152,7 @@ func TestIfExists_invalidCombination_isRejected(t *testing.T) {
 
 func TestUseExisting_idInUse_keepsInstance(t *testing.T) {
 	t.Parallel()
-	c, h := occupied(t)
+	c, h := newInstanceInUse(t)
 	start := func(id string) {
 		t.Helper()
 		if got, err := c.Start(t.Context(), "bye", 0, client.WithInstanceID(id),
@@ -174,7 +174,7 @@ func TestUseExisting_idInUse_keepsInstance(t *testing.T) {
 
 func TestReplace_idInUse_terminatesAndDeletesInstance(t *testing.T) {
 	t.Parallel()
-	c, h := occupied(t)
+	c, h := newInstanceInUse(t)
 	was, err := h.Provider.ReadInstance(t.Context(), "one")
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestReplace_anyCallFails_repeatedStartSucceeds(t *testing.T) {
 	localOnly(t, "the client repeats a failed request")
 	for _, done := range []bool{false, true} {
 		for n := 1; ; n++ {
-			c, h := occupied(t)
+			c, h := newInstanceInUse(t)
 			h.fail, h.done = n, done
 			replace := func() error {
 				_, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Replace),
@@ -236,7 +236,7 @@ func TestReplace_anyCallFails_repeatedStartSucceeds(t *testing.T) {
 // A late repetition of a start with a key does not affect the instance of this start, or an instance that replaced it.
 func TestReplace_lateRepetition_replacesNothing(t *testing.T) {
 	t.Parallel()
-	c, h := occupied(t)
+	c, h := newInstanceInUse(t)
 	replace := func(key, orchestration string) error {
 		_, err := c.Start(t.Context(), orchestration, 0, one, client.IfExists(client.Replace),
 			client.WithIdempotencyKey(key))
@@ -268,7 +268,7 @@ func TestReplace_lateRepetition_replacesNothing(t *testing.T) {
 func TestReplace_anotherStartIsFaster_replacesItsInstance(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"read", "send", "delete"} {
-		c, h := occupied(t)
+		c, h := newInstanceInUse(t)
 		h.do[call] = func() {
 			_ = h.DeleteInstance(t.Context(), "one", true)
 			if _, err := h.Provider.StartOrchestration(t.Context(),
@@ -289,7 +289,7 @@ func TestReplace_anotherStartIsFaster_replacesItsInstance(t *testing.T) {
 // A start does not fail if the existing instance is purged after the conflict, because the ID is free.
 func TestReplace_instanceIsPurgedMeanwhile_startSucceeds(t *testing.T) {
 	t.Parallel()
-	c, h := occupied(t)
+	c, h := newInstanceInUse(t)
 	h.do["send"] = func() { _ = h.DeleteInstance(t.Context(), "one", true) }
 	if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Replace)); err != nil {
 		t.Error(err)
@@ -302,7 +302,7 @@ func TestReplace_instanceIsPurgedMeanwhile_startSucceeds(t *testing.T) {
 type deleting struct {
 	*ending
 
-	looks int
+	polls int
 }
 
 func (d *deleting) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
@@ -314,7 +314,7 @@ func (d *deleting) StartOrchestration(ctx context.Context, s provider.Start) (pr
 }
 
 func (d *deleting) ReadInstance(ctx context.Context, id string) (provider.Instance, error) {
-	if d.looks--; d.looks == 0 {
+	if d.polls--; d.polls == 0 {
 		return provider.Instance{}, errors.Join(d.DeleteInstance(ctx, id, true), provider.ErrNotFound)
 	}
 	in, err := d.ending.ReadInstance(ctx, id)
@@ -324,9 +324,9 @@ func (d *deleting) ReadInstance(ctx context.Context, id string) (provider.Instan
 
 func TestUseExisting_instanceIsBeingPurged_waitsAndStarts(t *testing.T) {
 	t.Parallel()
-	_, h := occupied(t)
+	_, h := newInstanceInUse(t)
 	slept := 0
-	c := connect(&deleting{ending: h, looks: 3}, client.WithSleep(func(context.Context, time.Duration) error {
+	c := connect(&deleting{ending: h, polls: 3}, client.WithSleep(func(context.Context, time.Duration) error {
 		slept++
 		return nil
 	}))
@@ -341,7 +341,7 @@ func TestUseExisting_instanceIsBeingPurged_waitsAndStarts(t *testing.T) {
 
 func TestReplace_contextEnds_returnsItsError(t *testing.T) {
 	t.Parallel()
-	c, h := occupied(t)
+	c, h := newInstanceInUse(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	h.do["send"] = cancel
 	_, err := c.Start(ctx, "bye", 0, one, client.IfExists(client.Replace))

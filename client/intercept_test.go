@@ -31,7 +31,7 @@ func TestInterceptor_callsThatChangeInstances_areIntercepted(t *testing.T) {
 	for _, err := range []error{
 		c.RaiseEvent(ctx, "one", "", nil), // rejected before the interceptors run
 		c.RaiseEvent(ctx, "one", "approved", 1),
-		c.RaiseEvent(ctx, "nobody", "approved", 1),
+		c.RaiseEvent(ctx, "missing", "approved", 1),
 		c.Cancel(ctx, "one", "enough"),
 		c.CancelActivity(ctx, "one", 7, ""),
 		c.Terminate(ctx, "one", ""),
@@ -42,7 +42,7 @@ func TestInterceptor_callsThatChangeInstances_areIntercepted(t *testing.T) {
 	want := []perdure.ClientCall{
 		{Operation: "Start", InstanceID: "one", Name: "hello"},
 		{Operation: "Raise", InstanceID: "one", Name: "approved"},
-		{Operation: "Raise", InstanceID: "nobody", Name: "approved"},
+		{Operation: "Raise", InstanceID: "missing", Name: "approved"},
 		{Operation: "Cancel", InstanceID: "one"},
 		{Operation: "CancelActivity", InstanceID: "one"},
 		{Operation: "Terminate", InstanceID: "one"},
@@ -67,7 +67,7 @@ func TestInterceptor_panicsOrDoesNothing_callStillRuns(t *testing.T) {
 		perdure.Interceptor{ClientCall: func(context.Context, perdure.ClientCall, func(context.Context) error) {}},
 	))
 	mustStart(t, c, "one")
-	if err := c.RaiseEvent(t.Context(), "nobody", "approved", 1); !errors.Is(err, client.ErrNotFound) {
+	if err := c.RaiseEvent(t.Context(), "missing", "approved", 1); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("RaiseEvent: got error %v", err)
 	}
 	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusPending {

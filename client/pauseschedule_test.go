@@ -21,34 +21,34 @@ import (
 // or if the schedule runs in a release that cannot pause schedules.
 func TestSchedulesResume_scheduleOrInstanceIsPaused_resumesIt(t *testing.T) {
 	t.Parallel()
-	const update, instance = `update perdure.schedule.resume "it is over"`, "executionResumed it is over"
+	const update, instance = `update perdure.schedule.resume "it has ended"`, "executionResumed it has ended"
 	rejected := func(reason string) provider.UpdateResult {
 		return provider.UpdateResult{
 			Outcome: provider.UpdateRejected, Reason: reason, Error: &history.Failure{Type: "T", Message: "why"},
 		}
 	}
-	answered := func(doc string) provider.UpdateResult {
+	responded := func(doc string) provider.UpdateResult {
 		return provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(doc)}
 	}
 	for name, c := range map[string]struct {
-		answer provider.UpdateResult
-		paused bool // the instance of the schedule is paused
-		sent   []string
-		want   error
-		code   client.UpdateCode
+		response provider.UpdateResult
+		paused   bool // the instance of the schedule is paused
+		sent     []string
+		want     error
+		code     client.UpdateCode
 	}{
-		"schedule was paused":     {answer: answered("true"), sent: []string{update}},
-		"schedule was not paused": {answer: answered("false"), sent: []string{update}, want: client.ErrNotPaused},
+		"schedule was paused":     {response: responded("true"), sent: []string{update}},
+		"schedule was not paused": {response: responded("false"), sent: []string{update}, want: client.ErrNotPaused},
 		"schedule of an earlier release": {
-			answer: rejected(history.RejectedNoHandler), sent: []string{update, instance}, want: client.ErrNotPaused,
+			response: rejected(history.RejectedNoHandler), sent: []string{update, instance}, want: client.ErrNotPaused,
 		},
-		"instance was paused": {answer: answered("false"), paused: true, sent: []string{instance, update}},
-		"both were paused":    {answer: answered("true"), paused: true, sent: []string{instance, update}},
+		"instance was paused": {response: responded("false"), paused: true, sent: []string{instance, update}},
+		"both were paused":    {response: responded("true"), paused: true, sent: []string{instance, update}},
 		"both were paused by an earlier release": {
-			answer: rejected(history.RejectedNoHandler), paused: true, sent: []string{instance, update},
+			response: rejected(history.RejectedNoHandler), paused: true, sent: []string{instance, update},
 		},
 		"too many updates": {
-			answer: rejected(history.RejectedLimit), sent: []string{update}, code: client.UpdateLimitExceeded,
+			response: rejected(history.RejectedLimit), sent: []string{update}, code: client.UpdateLimitExceeded,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestSchedulesResume_scheduleOrInstanceIsPaused_resumesIt(t *testing.T) {
 			if c.paused {
 				p.Append(schedule.InstanceID("s"), history.Event{Kind: history.ExecutionSuspended, Time: time.Now()})
 			}
-			p.UpdateWith(func(provider.Message) *provider.UpdateResult { return &c.answer })
-			err := cl.Schedules().Resume(t.Context(), "s", "it is over")
+			p.UpdateWith(func(provider.Message) *provider.UpdateResult { return &c.response })
+			err := cl.Schedules().Resume(t.Context(), "s", "it has ended")
 			e, ended := errors.AsType[*client.UpdateError](err)
 			if ended != (c.code != "") || ended && e.Code != c.code || !ended && !errors.Is(err, c.want) {
 				t.Errorf("got error %v", err)

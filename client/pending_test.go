@@ -279,7 +279,7 @@ func TestPending_moreTasksThanLimit_areBounded(t *testing.T) {
 	if _, err := c.Pending(t.Context(), "one", "", 1001); !errors.As(err, &field) || field.Field != "limit" {
 		t.Errorf("limit 1001: got error %v", err)
 	}
-	if _, err := c.Pending(t.Context(), "nobody", "", 1); !errors.Is(err, client.ErrNotFound) {
+	if _, err := c.Pending(t.Context(), "missing", "", 1); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("unknown instance: got error %v", err)
 	}
 }

@@ -59,7 +59,7 @@ func TestRaiseEventAndTerminate_invalidRequest_isRejected(t *testing.T) {
 		large.Name != "data" {
 		t.Errorf("too large data: got %v", large)
 	}
-	for want, ids := range map[error]string{client.ErrNotFound: "nobody", client.ErrEnded: "over"} {
+	for want, ids := range map[error]string{client.ErrNotFound: "missing", client.ErrEnded: "over"} {
 		if err := raise(ids, "e", nil); !errors.Is(err, want) {
 			t.Errorf("raise for %s: got error %v", ids, err)
 		}

@@ -22,7 +22,7 @@ import (
 func TestStatus_missingInstance_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
-	if _, err := c.Status(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) ||
+	if _, err := c.Status(t.Context(), "missing"); !errors.Is(err, client.ErrNotFound) ||
 		!errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("Status: got error %v", err)
 	}
@@ -222,7 +222,7 @@ func TestExecutionsPage_invalidArgument_isRejected(t *testing.T) {
 		cursor string
 		is     func(error) bool
 	}{
-		"unknown instance": {"nobody", 0, "", func(err error) bool {
+		"unknown instance": {"missing", 0, "", func(err error) bool {
 			return errors.Is(err, client.ErrNotFound)
 		}},
 		"bad id":                 {"", 0, "", field("instanceId")},
@@ -264,7 +264,7 @@ func TestHistory_invalidArgument_isRejected(t *testing.T) {
 		opt client.HistoryOption
 		is  func(error) bool
 	}{
-		"unknown instance": {"nobody", client.AfterEvent(0), func(err error) bool {
+		"unknown instance": {"missing", client.AfterEvent(0), func(err error) bool {
 			return errors.Is(err, client.ErrNotFound)
 		}},
 		"execution of another instance": {"one", client.WithExecutionID("x2"), func(err error) bool {

@@ -62,14 +62,14 @@ func newServer(t *testing.T) *server {
 		if strings.HasSuffix(r.URL.Path, "/waited/result") {
 			s.end.Do(func() { s.Append("waited", completed("1")) })
 		}
-		answer := httptest.NewRecorder()
-		handler.ServeHTTP(answer, r)
+		response := httptest.NewRecorder()
+		handler.ServeHTTP(response, r)
 		if s.lost(r) {
 			panic(http.ErrAbortHandler)
 		}
-		maps.Copy(w.Header(), answer.Header())
-		w.WriteHeader(answer.Code)
-		_, _ = io.Copy(w, answer.Body)
+		maps.Copy(w.Header(), response.Header())
+		w.WriteHeader(response.Code)
+		_, _ = io.Copy(w, response.Body)
 	}))
 	t.Cleanup(listener.Close)
 	clock := client.WithClock(now)
@@ -233,7 +233,7 @@ func ignore(err, expected error) error {
 // prepare starts the instances of the calls.
 func (s *server) prepare(t *testing.T) {
 	t.Helper()
-	s.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return json.RawMessage("7"), nil })
+	s.SetQueryFunc(func(provider.QueryRequest) (json.RawMessage, error) { return json.RawMessage("7"), nil })
 	s.UpdateWith(func(provider.Message) *provider.UpdateResult {
 		return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload("true")}
 	})

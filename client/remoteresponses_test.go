@@ -91,7 +91,7 @@ func TestWithMaxAttempts_limitsRequests(t *testing.T) {
 	}
 }
 
-func TestUpdate_resultIsNotReturned_describesIt(t *testing.T) {
+func TestUpdate_resultIsNotReturned_errorDescribesIt(t *testing.T) {
 	t.Parallel()
 	c := respond(t, responding(`{"instanceId":"one","update":"a","resultSealed":{"codec":"k1","key":"p/1","bytes":7}}`))
 	_, err := c.Update(t.Context(), "one", "a", nil)

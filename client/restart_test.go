@@ -90,7 +90,7 @@ func TestRestart_repeatedCall_startsOneInstance(t *testing.T) {
 func TestRestart_missingOrRunningInstance_isRejected(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
-	if _, err := c.Restart(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
+	if _, err := c.Restart(t.Context(), "missing"); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("unknown instance: got error %v", err)
 	}
 	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("one")); err != nil {
@@ -108,7 +108,7 @@ func TestRestart_missingOrRunningInstance_isRejected(t *testing.T) {
 
 // The ID of a schedule or an entity is its identity, so Restart rejects schedules and entities. Restart accepts other
 // instances with a similar ID or orchestration name.
-func TestRestart_scheduleOrEntity_isRefused(t *testing.T) {
+func TestRestart_scheduleOrEntity_isRejected(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, id, fix string }{
 		{schedule.OrchestrationName, "schedule:nightly", "use schedule put"},

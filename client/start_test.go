@@ -221,7 +221,7 @@ func TestStart_inputOverTheLimit_isRejected(t *testing.T) {
 func TestStart_providerFails_returnsItsError(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
-	if _, err := c.Start(t.Context(), "nobody", nil); !errors.Is(err, client.ErrUnknownOrchestration) {
+	if _, err := c.Start(t.Context(), "missing", nil); !errors.Is(err, client.ErrUnknownOrchestration) {
 		t.Errorf("unknown name: got error %v", err)
 	}
 	if _, err := c.Start(t.Context(), "hello", nil, client.WithVersion("9.9.9")); !errors.Is(err,

@@ -33,8 +33,8 @@ func (h *ending) startID(t *testing.T, id string) string {
 
 func TestStartOrRaiseEvent_missingOrExistingInstance_startsOnlyIfMissing(t *testing.T) {
 	t.Parallel()
-	c, h := occupied(t)
-	tell := func(id, key string) bool {
+	c, h := newInstanceInUse(t)
+	startOrRaise := func(id, key string) bool {
 		t.Helper()
 		started, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, client.WithInstanceID(id),
 			client.WithIdempotencyKey(key))
@@ -43,17 +43,17 @@ func TestStartOrRaiseEvent_missingOrExistingInstance_startsOnlyIfMissing(t *test
 		}
 		return started
 	}
-	if tell("one", "k1") {
+	if startOrRaise("one", "k1") {
 		t.Error("existing instance: got started")
 	}
 	h.wantCalls(t, "start", "send")
 	h.wantOne(t, "hello")
 	h.calls = nil
-	if !tell("new", "k2") {
+	if !startOrRaise("new", "k2") {
 		t.Error("new instance: got not started")
 	}
 	h.wantCalls(t, "start", "send")
-	if !tell("new", "k2") || tell("new", "k3") {
+	if !startOrRaise("new", "k2") || startOrRaise("new", "k3") {
 		t.Error("got the wrong start for a repeated key or for another key")
 	}
 	one, other := h.startID(t, "one"), h.startID(t, "new")
@@ -65,7 +65,7 @@ func TestStartOrRaiseEvent_missingOrExistingInstance_startsOnlyIfMissing(t *test
 
 func TestStartOrRaiseEvent_endedInstance_isStartedAgainOnlyWithReplace(t *testing.T) {
 	t.Parallel()
-	c, h := occupied(t)
+	c, h := newInstanceInUse(t)
 	h.Append("one", completed("1"))
 	for _, opts := range [][]client.StartOption{nil, {client.IfExists(client.UseExisting)}} {
 		if started, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, append(opts, one)...); started ||
@@ -115,14 +115,14 @@ func TestStartOrRaiseEvent_anyCallFails_repetitionRaisesOneEvent(t *testing.T) {
 	for _, id := range []string{"one", "new"} {
 		for _, done := range []bool{false, true} {
 			for n := 1; ; n++ {
-				c, h := occupied(t)
+				c, h := newInstanceInUse(t)
 				h.fail, h.done = n, done
-				tell := func() error {
+				startOrRaise := func() error {
 					_, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, client.WithInstanceID(id),
 						client.WithIdempotencyKey("k"))
 					return err
 				}
-				if err := tell(); err == nil {
+				if err := startOrRaise(); err == nil {
 					if len(h.calls) >= n {
 						t.Errorf("call %d failed, but the client returned no error", n)
 					}
@@ -130,7 +130,7 @@ func TestStartOrRaiseEvent_anyCallFails_repetitionRaisesOneEvent(t *testing.T) {
 				} else if !hasCause(err, errReset) {
 					t.Fatal(err)
 				}
-				if err := tell(); err != nil {
+				if err := startOrRaise(); err != nil {
 					t.Errorf("%s, call %d: %v", id, n, err)
 				}
 				want := "paid k 7 " + h.startID(t, id)
@@ -162,7 +162,7 @@ func TestStartOrRaiseEvent_instanceChangesMeanwhile_foundIncarnationReceivesEven
 		"continues in between":    {"send", "continue", false, false, nil},
 		"continues and then ends": {"start", "continue and end", false, false, client.ErrEnded},
 	} {
-		cl, h := occupied(t)
+		cl, h := newInstanceInUse(t)
 		was := h.startID(t, "one")
 		h.do[c.before] = func() {
 			if strings.HasPrefix(c.change, "continue") {
@@ -198,29 +198,30 @@ func TestStartOrRaiseEvent_instanceChangesMeanwhile_foundIncarnationReceivesEven
 
 func TestStartOrRaiseEvent_invalidArgument_isRejected(t *testing.T) {
 	t.Parallel()
-	c, h := occupied(t)
-	tell := func(orchestration, event string, data any, opts ...client.StartOption) error {
+	c, h := newInstanceInUse(t)
+	startOrRaise := func(orchestration, event string, data any, opts ...client.StartOption) error {
 		_, err := c.StartOrRaiseEvent(t.Context(), orchestration, 0, event, data, opts...)
 		return err
 	}
 	fresh := client.WithInstanceID("new")
 	for field, err := range map[string]error{
-		"instanceId":     tell("bye", "paid", 7),
-		"orchestration":  tell("", "paid", 7, fresh),
-		"event":          tell("bye", "", 7, fresh),
-		"data":           tell("bye", "paid", make(chan int), fresh),
-		"idempotencyKey": tell("bye", "paid", 7, fresh, client.WithIdempotencyKey("a\n")),
-		"ifExists":       tell("bye", "paid", 7, fresh, client.IfExists("keep")),
+		"instanceId":     startOrRaise("bye", "paid", 7),
+		"orchestration":  startOrRaise("", "paid", 7, fresh),
+		"event":          startOrRaise("bye", "", 7, fresh),
+		"data":           startOrRaise("bye", "paid", make(chan int), fresh),
+		"idempotencyKey": startOrRaise("bye", "paid", 7, fresh, client.WithIdempotencyKey("a\n")),
+		"ifExists":       startOrRaise("bye", "paid", 7, fresh, client.IfExists("keep")),
 	} {
 		if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != field {
 			t.Errorf("%s: got error %v", field, err)
 		}
 	}
-	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](tell("bye", "paid", strings.Repeat("x", 200<<10),
-		fresh)); !ok || large.Name != "data" {
+	tooLarge := strings.Repeat("x", 200<<10)
+	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](
+		startOrRaise("bye", "paid", tooLarge, fresh)); !ok || large.Name != "data" {
 		t.Errorf("too large data: got %v", large)
 	}
-	if err := tell("nobody", "paid", 7, one); !errors.Is(err, client.ErrUnknownOrchestration) {
+	if err := startOrRaise("missing", "paid", 7, one); !errors.Is(err, client.ErrUnknownOrchestration) {
 		t.Errorf("unknown orchestration: got error %v", err)
 	}
 	if len(h.messages) > 0 || !slices.Equal(h.calls, []string{"start"}) {

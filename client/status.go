@@ -80,7 +80,7 @@ type Status struct {
 }
 
 // Status returns the state of an instance, and its result if it has ended. The read is strongly consistent. Status
-// returns ErrNotFound if the instance does not exist. Use Pending to find out what the instance is waiting for.
+// returns ErrNotFound if the instance does not exist. Use Pending to list the open tasks of the instance.
 func (c *Client) Status(ctx context.Context, instanceID string) (Status, error) {
 	s, err := c.ops.Status(ctx, instanceID)
 	if err != nil {

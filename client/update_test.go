@@ -25,8 +25,8 @@ func updating(t *testing.T, test func(t *testing.T, p *fakeprovider.Provider, c 
 	})
 }
 
-// answerIn makes the instance respond to the update u1 after a delay.
-func answerIn(t *testing.T, p *fakeprovider.Provider, d time.Duration) {
+// respondIn makes the instance respond to the update u1 after a delay.
+func respondIn(t *testing.T, p *fakeprovider.Provider, d time.Duration) {
 	t.Helper()
 	in, err := p.ReadInstance(t.Context(), "one")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestUpdate_slowHandlerAndFailingReads_waitsForResult(t *testing.T) {
 	t.Parallel()
 	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
 		t.Helper()
-		answerIn(t, p, time.Hour)
+		respondIn(t, p, time.Hour)
 		time.AfterFunc(time.Minute, func() {
 			p.FailWith(&provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: errors.New("throttled")})
 		})
@@ -81,12 +81,12 @@ func TestUpdate_contextEnds_returnsUpdatePending(t *testing.T) {
 	t.Parallel()
 	updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
 		t.Helper()
-		answerIn(t, p, time.Hour)
+		respondIn(t, p, time.Hour)
 		short, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		_, err := c.Update(short, "one", "address", nil, client.WithUpdateID("u1"))
-		e, told := errors.AsType[*client.UpdateError](err)
-		if !told || e.Code != client.UpdatePending || e.UpdateID != "u1" ||
+		e, notified := errors.AsType[*client.UpdateError](err)
+		if !notified || e.Code != client.UpdatePending || e.UpdateID != "u1" ||
 			e.Status != client.StatusPending && e.Status != client.StatusRunning ||
 			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got error %v", err)
@@ -109,8 +109,8 @@ func TestUpdate_contextEndsSoon_returnsUpdatePending(t *testing.T) {
 		short, stop := context.WithTimeout(t.Context(), 3*time.Second)
 		defer stop()
 		_, err := c.Update(short, "one", "address", nil, client.WithUpdateID("u1"))
-		e, told := errors.AsType[*client.UpdateError](err)
-		if !told || e.Code != client.UpdatePending || !errors.Is(err, context.DeadlineExceeded) ||
+		e, notified := errors.AsType[*client.UpdateError](err)
+		if !notified || e.Code != client.UpdatePending || !errors.Is(err, context.DeadlineExceeded) ||
 			sentUpdates(p) != 1 {
 			t.Errorf("got error %v, %d messages, want a pending update and one message", err, sentUpdates(p))
 		}
@@ -124,18 +124,18 @@ func TestUpdate_contextEndsSoon_returnsUpdatePending(t *testing.T) {
 // result, the instance did not accept the update.
 func TestUpdate_instanceEndsMeanwhile_returnsResultOrErrEnded(t *testing.T) {
 	t.Parallel()
-	for _, answered := range []bool{false, true} {
+	for _, responded := range []bool{false, true} {
 		updating(t, func(t *testing.T, p *fakeprovider.Provider, c *client.Client) {
 			t.Helper()
-			if answered {
-				answerIn(t, p, time.Minute)
+			if responded {
+				respondIn(t, p, time.Minute)
 			}
 			time.AfterFunc(time.Minute, func() { p.Append("one", completed(`"end"`)) })
 			day, stop := context.WithTimeout(t.Context(), 24*time.Hour)
 			defer stop()
 			got, err := c.Update(day, "one", "address", nil, client.WithUpdateID("u1"))
-			if answered && (err != nil || string(got) != `"done"`) || !answered && !errors.Is(err, client.ErrEnded) {
-				t.Errorf("answered=%t: got %s, error %v", answered, got, err)
+			if responded && (err != nil || string(got) != `"done"`) || !responded && !errors.Is(err, client.ErrEnded) {
+				t.Errorf("responded=%t: got %s, error %v", responded, got, err)
 			}
 			n := sentUpdates(p)
 			if _, err := c.Update(t.Context(), "one", "address", nil); !errors.Is(err, client.ErrEnded) ||
@@ -158,7 +158,7 @@ func TestUpdate_instanceIsPurgedMeanwhile_returnsErrNotFound(t *testing.T) {
 				}
 				if continued {
 					mustStart(t, c, "one")
-					answerIn(t, p, 0) // the response is for the update of the next incarnation
+					respondIn(t, p, 0) // the response is for the update of the next incarnation
 				}
 			})
 			day, stop := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -235,7 +235,7 @@ func TestUpdate_resultIsWrittenBetweenReads_isFound(t *testing.T) {
 		c := connect(h)
 		mustStart(t, c, "one")
 		h.then = func() {
-			answerIn(t, h.Provider, 0)
+			respondIn(t, h.Provider, 0)
 			synctest.Wait()
 			h.Append("one", completed(`"end"`))
 		}

@@ -121,7 +121,7 @@ func TestWait_contextEnds_returnsLastStatus(t *testing.T) {
 func TestWait_missingInstance_returnsErrNotFound(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
-	if _, err := c.Wait(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
+	if _, err := c.Wait(t.Context(), "missing"); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("Wait: got error %v", err)
 	}
 	var field *provider.FieldError
@@ -202,7 +202,7 @@ func TestWaitForStart_contextEnds_returnsLastStatus(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || s.InstanceID != "one" || s.Status != client.StatusPending {
 			t.Errorf("WaitForStart: got %+v, error %v", s, err)
 		}
-		if _, err := c.WaitForStart(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
+		if _, err := c.WaitForStart(t.Context(), "missing"); !errors.Is(err, client.ErrNotFound) {
 			t.Errorf("unknown instance: got error %v", err)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 // At the end of a batch, running activities are cancelled at once, even while a call that sends other results hangs.
 func TestBatch_endsWhileResultsAreSent_activitiesAreCancelledAtOnce(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{Takes: time.Second}, forever)
 		inbox := f.Provider.Config().InboxURL
 		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {

@@ -36,7 +36,7 @@ type heartbeatInput struct {
 
 // heartbeatHub records the start of each attempt.
 type heartbeatHub struct {
-	*floor
+	*jobHub
 
 	all    *perdure.Registry
 	mu     sync.Mutex
@@ -81,7 +81,7 @@ func withHeartbeats(
 	test func(ctx context.Context, s *heartbeatHub, in provider.Instance),
 ) {
 	t.Helper()
-	s := &heartbeatHub{floor: &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}}
+	s := &heartbeatHub{jobHub: &jobHub{causes: map[int64]error{}, seen: map[int64]time.Time{}}}
 	s.all = s.registry()
 	perdure.AddActivity(s.all, "walk", s.walk)
 	perdure.AddOrchestration(s.all, "walks", func(ctx *perdure.OrchestrationContext, w heartbeatInput) (int, error) {
@@ -109,7 +109,7 @@ func (s *heartbeatHub) heartbeatWorker(
 }
 
 // details returns the heartbeat details that workers wrote, in order.
-func (f *floor) details() (all []string) {
+func (f *jobHub) details() (all []string) {
 	for _, in := range f.recordWrites() {
 		all = append(all, text(in.ExpressionAttributeValues, ":details"))
 	}
@@ -452,7 +452,7 @@ func TestHeartbeat_shortTimeout_isObserved(t *testing.T) {
 // The heartbeat timeout does not apply in the grace period of a cancelled activity.
 func TestHeartbeat_timeoutInTheGracePeriod_isIgnored(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", job{Takes: time.Hour, Longer: 9 * time.Second})
 		records := f.receive("sim://default")
 		records[0].Body = strings.Replace(records[0].Body, `"attempt":1`, `"attempt":1,"heartbeatMs":5000`, 1)

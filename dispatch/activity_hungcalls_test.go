@@ -110,7 +110,7 @@ func TestBatch_endsWhileACallHangs_waitsForTheCall(t *testing.T) {
 			t.Parallel()
 			r := besides(c.takes)
 			inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
-				f := &floor{hub: h}
+				f := &jobHub{hub: h}
 				in := f.startAs("a", c.orchestration, 0)
 				w := f.workerOf(r, nil)
 				f.turn(0)
@@ -141,7 +141,7 @@ func TestBatch_endsWhileACallHangs_waitsForTheCall(t *testing.T) {
 // until then.
 func TestLease_gracePeriod_isRenewed(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{Takes: time.Hour, Longer: 50 * time.Second})
 		w := f.worker(func(o *dispatch.WorkerOptions) { o.CancellationGracePeriod = time.Minute })
 		ctx, end := context.WithCancel(ctx)
@@ -165,7 +165,7 @@ func TestLease_gracePeriod_isRenewed(t *testing.T) {
 }
 
 // cancelIt cancels an instance like a client.
-func (f *floor) cancelIt(in provider.Instance) {
+func (f *jobHub) cancelIt(in provider.Instance) {
 	f.t.Helper()
 	f.send(provider.Message{
 		Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested",

@@ -23,7 +23,7 @@ func TestPoll_cancel_isObservedWithinTheInterval(t *testing.T) {
 		after := time.Duration(ms) * time.Millisecond
 		t.Run(after.String(), func(t *testing.T) {
 			t.Parallel()
-			onFloor(t, func(ctx context.Context, f *floor) {
+			onJobHub(t, func(ctx context.Context, f *jobHub) {
 				in := f.jobsOf("a", forever)
 				over := f.handled(ctx, f.worker(nil))
 				time.Sleep(time.Minute + after)
@@ -46,7 +46,7 @@ func TestPoll_readsLag_cancelIsObservedWithinASecond(t *testing.T) {
 		after := time.Duration(ms) * time.Millisecond
 		t.Run(after.String(), func(t *testing.T) {
 			t.Parallel()
-			onFloor(t, func(ctx context.Context, f *floor) {
+			onJobHub(t, func(ctx context.Context, f *jobHub) {
 				in := f.jobsOf("a", forever)
 				over := f.handled(ctx, f.worker(nil))
 				f.Cloud.Table.Lag(1000)
@@ -66,7 +66,7 @@ func TestPoll_readsLag_cancelIsObservedWithinASecond(t *testing.T) {
 // read.
 func TestPoll_readsOutdatedData_skipsNoDecision(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever, forever, forever)
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(time.Minute + 10*time.Millisecond)
@@ -86,7 +86,7 @@ func TestPoll_readsOutdatedData_skipsNoDecision(t *testing.T) {
 // failures, the first successful poll finds all decisions.
 func TestPoll_failing_isMadeOncePerSecond(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever)
 		w := f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour }) // no renewal replaces a poll
 		on := f.failing("Query")
@@ -116,7 +116,7 @@ func TestPoll_manyExecutions_pollsEachAtLeastOncePerSecond(t *testing.T) {
 	for executions, pollCount := range map[int]int{25: 4, 100: 2, 400: 1} {
 		t.Run(fmt.Sprint(executions), func(t *testing.T) {
 			t.Parallel()
-			onFloor(t, func(ctx context.Context, f *floor) {
+			onJobHub(t, func(ctx context.Context, f *jobHub) {
 				w := f.worker(nil)
 				for i := range executions {
 					f.jobsOf(fmt.Sprint("i", i), job{Takes: 4 * time.Minute})
@@ -140,7 +140,7 @@ func TestPoll_manyExecutions_pollsEachAtLeastOncePerSecond(t *testing.T) {
 // An activity may have its own interval. The shortest interval of an execution's activities applies.
 func TestPoll_activityHasAnInterval_shortestCounts(t *testing.T) {
 	t.Parallel()
-	pollCount := func(ctx context.Context, f *floor, opts ...perdure.ActivityOption) int {
+	pollCount := func(ctx context.Context, f *jobHub, opts ...perdure.ActivityOption) int {
 		r := perdure.NewRegistry()
 		perdure.DefineActivity[job, string]("job", opts...).Register(r, f.do)
 		f.jobsOf("a", job{Takes: time.Minute}, job{Takes: time.Minute})
@@ -161,7 +161,7 @@ func TestPoll_activityHasAnInterval_shortestCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onFloor(t, func(ctx context.Context, f *floor) {
+			onJobHub(t, func(ctx context.Context, f *jobHub) {
 				if n := pollCount(ctx, f, c.opts...); n < c.want-1 || n > c.want {
 					t.Errorf("got %d polls in 20s, want %d", n, c.want)
 				}
@@ -182,7 +182,7 @@ func TestPoll_activityHasAnInterval_shortestCounts(t *testing.T) {
 // After an activity with a short interval has ended, the interval of the remaining activity applies.
 func TestPoll_activityWithShortIntervalEnds_itsIntervalIsDropped(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		r := perdure.NewRegistry()
 		perdure.DefineActivity[job, string]("job", perdure.WithCancelPollInterval(10*time.Second)).Register(r, f.do)
 		perdure.DefineActivity[job, string]("brief").Register(r, f.do)
@@ -204,7 +204,7 @@ func TestPoll_activityWithShortIntervalEnds_itsIntervalIsDropped(t *testing.T) {
 // A frozen function cuts off a poll. If the activity has ended by then, the worker logs no warning.
 func TestPoll_failsAfterItsActivityEnded_logsNoWarning(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{Takes: 5 * time.Second})
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(4300 * time.Millisecond)

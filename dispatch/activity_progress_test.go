@@ -94,9 +94,9 @@ func TestR13_processesAreKilled_activityIsPoisonOnlyWithoutProgress(t *testing.T
 					t.Errorf("after %d deliveries: ended with %s, output %s, error %+v",
 						deliveries, end.Kind, end.Output, end.Error)
 				}
-				const deaths = 13 // counted crashes, after processes of two steps each
+				const crashCount = 13 // counted crashes, after processes of two steps each
 				if stuckFrom > 0 && (end.Error == nil || end.Error.Cause == nil ||
-					end.Error.Cause.Type != history.TypePoison || deliveries > stuckFrom/2+deaths) {
+					end.Error.Cause.Type != history.TypePoison || deliveries > stuckFrom/2+crashCount) {
 					t.Errorf("after %d deliveries: ended with %s %+v, want poison", deliveries, end.Kind, end.Error)
 				}
 			})

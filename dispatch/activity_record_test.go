@@ -17,7 +17,7 @@ import (
 )
 
 // recorded returns the record that workers have written about an activity.
-func (f *floor) recorded(in provider.Instance, id int64) provider.ActivityRecord {
+func (f *jobHub) recorded(in provider.Instance, id int64) provider.ActivityRecord {
 	f.t.Helper()
 	r, err := f.Provider.ReadActivityRecord(f.t.Context(), in.ExecutionID, id)
 	if err != nil {
@@ -27,7 +27,7 @@ func (f *floor) recorded(in provider.Instance, id int64) provider.ActivityRecord
 }
 
 // recordWrites returns the writes of activity records.
-func (f *floor) recordWrites() (writes []*dynamodb.UpdateItemInput) {
+func (f *jobHub) recordWrites() (writes []*dynamodb.UpdateItemInput) {
 	for _, c := range f.made() {
 		if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.HasPrefix(text(in.Key, "sk"), "a#") {
 			writes = append(writes, in)
@@ -37,7 +37,7 @@ func (f *floor) recordWrites() (writes []*dynamodb.UpdateItemInput) {
 }
 
 // recordReads returns the number of reads of activity records.
-func (f *floor) recordReads() (n int) {
+func (f *jobHub) recordReads() (n int) {
 	for _, c := range f.made() {
 		if in, ok := c.Input.(*dynamodb.GetItemInput); ok && strings.HasPrefix(text(in.Key, "sk"), "a#") {
 			n++
@@ -58,20 +58,20 @@ func TestActivityRecord_cancelledActivityEnds_hasTheOutcome(t *testing.T) {
 	} {
 		t.Run(string(end), func(t *testing.T) {
 			t.Parallel()
-			onFloor(t, func(ctx context.Context, f *floor) {
+			onJobHub(t, func(ctx context.Context, f *jobHub) {
 				in := f.jobsOf("a", c.job)
 				over := f.handled(ctx, f.worker(nil))
 				time.Sleep(time.Minute + 500*time.Millisecond)
 				f.cancel(in, 3)
-				asked := time.Now()
+				queried := time.Now()
 				if failed := <-over; len(failed) > 0 {
 					t.Errorf("got failed records %v, want none", failed)
 				}
 				r := f.recorded(in, 3)
-				if after := r.SeenAt.Sub(asked); r.CancelOutcome != end || after < 0 || after > time.Second ||
+				if after := r.SeenAt.Sub(queried); r.CancelOutcome != end || after < 0 || after > time.Second ||
 					r.EndedAt.Sub(r.SeenAt) != c.takes {
 					t.Errorf("cancelled at %v: got record %+v, want %s %v after the observation",
-						asked, r, end, c.takes)
+						queried, r, end, c.takes)
 				}
 				f.wantNoRedelivery()
 			})
@@ -81,7 +81,7 @@ func TestActivityRecord_cancelledActivityEnds_hasTheOutcome(t *testing.T) {
 
 func TestActivityRecord_activityNeverStarted_hasTheOutcome(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever, job{}, forever)
 		f.cancel(in, 3, 5)
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 {
@@ -102,7 +102,7 @@ func TestActivityRecord_activityNeverStarted_hasTheOutcome(t *testing.T) {
 // The worker writes the record before it sends the outcome and deletes the work item.
 func TestActivityRecord_cancelledActivityEnds_isWrittenBeforeTheOutcomeIsSent(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever)
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(time.Minute + 300*time.Millisecond) // between two polls
@@ -118,7 +118,7 @@ func TestActivityRecord_cancelledActivityEnds_isWrittenBeforeTheOutcomeIsSent(t 
 
 func TestActivityRecord_activityIsNotCancelled_isNotWritten(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{}, job{Takes: time.Minute}, forever, ignoresCancel)
 		ctx, stop := context.WithTimeout(ctx, 5*time.Minute) // the worker releases the last two
 		defer stop()
@@ -137,7 +137,7 @@ func TestActivityRecord_activityIsNotCancelled_isNotWritten(t *testing.T) {
 // 3. The record still has the outcome that the first worker wrote.
 func TestActivityRecord_secondDelivery_keepsTheOutcome(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever)
 		refused := f.failing("DeleteMessageBatch")
 		refused.Store(true)
@@ -170,7 +170,7 @@ func TestActivityRecord_writeFails_outcomeIsSent(t *testing.T) {
 	for name, hangs := range map[string]bool{"the write fails": false, "the write hangs": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onFloor(t, func(ctx context.Context, f *floor) {
+			onJobHub(t, func(ctx context.Context, f *jobHub) {
 				in := f.jobsOf("a", forever, ignoresCancel)
 				queued := f.jobsOf("b", job{})
 				f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -188,9 +188,9 @@ func TestActivityRecord_writeFails_outcomeIsSent(t *testing.T) {
 				over := f.handled(ctx, f.worker(nil))
 				time.Sleep(time.Minute + 500*time.Millisecond)
 				f.cancel(in, 3, 4)
-				asked := time.Now()
-				if failed := <-over; len(failed) > 0 || time.Since(asked) > 12*time.Second {
-					t.Errorf("got failed records %v after %v, want none within 12s", failed, time.Since(asked))
+				queried := time.Now()
+				if failed := <-over; len(failed) > 0 || time.Since(queried) > 12*time.Second {
+					t.Errorf("got failed records %v after %v, want none within 12s", failed, time.Since(queried))
 				}
 				if f.wantSent(1); f.ran() != 2 {
 					t.Errorf("got %d runs, want 2", f.ran())
@@ -209,7 +209,7 @@ func TestActivityRecord_writeFails_outcomeIsSent(t *testing.T) {
 // A cancelled activity loses its lock in the grace period. Another worker has the work item and writes the record.
 func TestActivityRecord_lockIsLost_isNotWritten(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", job{Takes: time.Hour, Longer: 9 * time.Second})
 		refused := f.failing("ChangeMessageVisibilityBatch")
 		over := f.handled(ctx, f.worker(nil)) // takes the lease at 3 s, for 30 s
@@ -230,7 +230,7 @@ func TestActivityRecord_lockIsLost_isNotWritten(t *testing.T) {
 // A process that stops has released the work item before it reads the cancellation.
 func TestActivityRecord_recordIsReleased_isNotWritten(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", job{})
 		f.cancel(in, 3)
 		records := f.receive("sim://default")
@@ -246,7 +246,7 @@ func TestActivityRecord_recordIsReleased_isNotWritten(t *testing.T) {
 // If an activity fails after its worker began to stop, it is retried. The worker records no outcome.
 func TestActivityRecord_workerStops_isNotWritten(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", forever, ignoresCancel)
 		stop := f.polled(ctx, f.Provider, "default", f.worker(nil).HandleRecords,
 			dispatch.PollOptions{GracePeriod: 5 * time.Second})

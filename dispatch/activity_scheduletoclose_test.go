@@ -28,7 +28,7 @@ type closeInput struct {
 }
 
 // closeRegistry returns the orchestrations. Without workers, no activity "job" is registered.
-func (f *floor) closeRegistry(workers bool) *perdure.Registry {
+func (f *jobHub) closeRegistry(workers bool) *perdure.Registry {
 	r := f.registry()
 	if !workers {
 		r = perdure.NewRegistry()
@@ -62,9 +62,9 @@ func (f *floor) closeRegistry(workers bool) *perdure.Registry {
 }
 
 // withCloseTimeouts runs test on a hub with or without workers for the activity.
-func withCloseTimeouts(t *testing.T, workers bool, o simhub.Options, test func(ctx context.Context, f *floor)) {
+func withCloseTimeouts(t *testing.T, workers bool, o simhub.Options, test func(ctx context.Context, f *jobHub)) {
 	t.Helper()
-	f := &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}
+	f := &jobHub{causes: map[int64]error{}, seen: map[int64]time.Time{}}
 	o.Registry = f.closeRegistry(workers)
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		f.hub = h
@@ -75,7 +75,7 @@ func withCloseTimeouts(t *testing.T, workers bool, o simhub.Options, test func(c
 
 // wantScheduleToClose fails the test unless the instance ended with a schedule-to-close timeout after the duration
 // want.
-func (f *floor) wantScheduleToClose(in provider.Instance, end history.Event, want time.Duration) {
+func (f *jobHub) wantScheduleToClose(in provider.Instance, end history.Event, want time.Duration) {
 	f.t.Helper()
 	took := end.Time.Sub(in.CreatedAt)
 	if e := end.Error; e == nil || e.Cause == nil || e.Cause.Type != history.TypeTimeout ||
@@ -102,7 +102,7 @@ func TestScheduleToClose_noWorkerReceivesTheActivity_timerEndsIt(t *testing.T) {
 	for _, limit := range []time.Duration{time.Minute, 20 * time.Hour} { // by a delayed message, and by a schedule
 		t.Run(limit.String(), func(t *testing.T) {
 			t.Parallel()
-			withCloseTimeouts(t, false, simhub.Options{}, func(ctx context.Context, f *floor) {
+			withCloseTimeouts(t, false, simhub.Options{}, func(ctx context.Context, f *jobHub) {
 				in := f.startAs("a", "errand", closeInput{Close: limit})
 				f.turn(0)
 				if err := f.Provider.DeleteRecords(ctx, "default", f.receive("sim://default")...); err != nil {
@@ -123,7 +123,7 @@ func TestScheduleToClose_activityRuns_workerEndsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			withCloseTimeouts(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
+			withCloseTimeouts(t, true, simhub.Options{}, func(_ context.Context, f *jobHub) {
 				in := f.startAs("a", "errand", closeInput{Close: time.Minute, Retries: time.Second, Job: j})
 				f.wantScheduleToClose(in, f.finish(in), time.Minute)
 				if f.ran() != 1 {
@@ -145,7 +145,7 @@ func TestScheduleToClose_activityRuns_workerEndsIt(t *testing.T) {
 // error of the third attempt.
 func TestScheduleToClose_nextRetryIsTooLate_activityFails(t *testing.T) {
 	t.Parallel()
-	withCloseTimeouts(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
+	withCloseTimeouts(t, true, simhub.Options{}, func(_ context.Context, f *jobHub) {
 		in := f.startAs("a", "fails", closeInput{Close: 5 * time.Minute, Retries: time.Minute})
 		end := f.finish(in)
 		if took := end.Time.Sub(in.CreatedAt); end.Error == nil || end.Error.Cause.Message != "attempt 3" ||
@@ -159,7 +159,7 @@ func TestScheduleToClose_nextRetryIsTooLate_activityFails(t *testing.T) {
 // The timeout expires while the record of an attempt is in the queue. The worker does not run the attempt.
 func TestScheduleToClose_recordIsDeliveredLate_activityIsNotRun(t *testing.T) {
 	t.Parallel()
-	withCloseTimeouts(t, true, simhub.Options{}, func(ctx context.Context, f *floor) {
+	withCloseTimeouts(t, true, simhub.Options{}, func(ctx context.Context, f *jobHub) {
 		f.startAs("a", "errand", closeInput{Close: time.Minute, Job: job{}})
 		f.turn(0)
 		records := f.receive("sim://default")
@@ -176,7 +176,7 @@ func TestScheduleToClose_recordIsDeliveredLate_activityIsNotRun(t *testing.T) {
 // An activity that completes in time leaves no timer message and no schedule.
 func TestScheduleToClose_activityCompletesInTime_noScheduleRemains(t *testing.T) {
 	t.Parallel()
-	withCloseTimeouts(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
+	withCloseTimeouts(t, true, simhub.Options{}, func(_ context.Context, f *jobHub) {
 		in := f.startAs("a", "errand", closeInput{Close: 240 * time.Hour, Job: job{Takes: 40 * time.Minute}, Times: 2})
 		if end := f.finish(in); end.Kind != history.OrchestrationCompleted {
 			t.Errorf("the instance ended with %s", end.String())
@@ -188,7 +188,7 @@ func TestScheduleToClose_activityCompletesInTime_noScheduleRemains(t *testing.T)
 // The orchestration has cancelled the activity. Its schedule-to-close timer adds no outcome to the history.
 func TestScheduleToClose_activityIsCancelled_timerIsDropped(t *testing.T) {
 	t.Parallel()
-	withCloseTimeouts(t, false, simhub.Options{}, func(_ context.Context, f *floor) {
+	withCloseTimeouts(t, false, simhub.Options{}, func(_ context.Context, f *jobHub) {
 		in := f.startAs("a", "errand-given-up", closeInput{Close: time.Minute})
 		f.finish(in)
 		for _, e := range f.events(in) {
@@ -216,7 +216,7 @@ func TestScheduleToClose_dispatchIsRepeated_keepsItsDueTime(t *testing.T) {
 					}
 					return c.Operation == "SendMessageBatch" && turns.Load() > 0
 				})
-				withCloseTimeouts(t, workers, simhub.Options{Intercept: crash}, func(_ context.Context, f *floor) {
+				withCloseTimeouts(t, workers, simhub.Options{Intercept: crash}, func(_ context.Context, f *jobHub) {
 					in := f.startAs("a", "errand", closeInput{Close: 57 * time.Minute, Job: ignoresCancel})
 					end := f.finish(in)
 					took := 57 * time.Minute

@@ -67,7 +67,7 @@ func TestPoll_eventuallyConsistentPollsAreSlow_delayNoConsistentPoll(t *testing.
 			t.Run(fmt.Sprint(name, every), func(t *testing.T) {
 				t.Parallel()
 				for _, ms := range []int{10, 260, 510, 760, 990} {
-					onFloor(t, func(ctx context.Context, f *floor) {
+					onJobHub(t, func(ctx context.Context, f *jobHub) {
 						in := f.jobsOf("a", forever)
 						over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) {
 							o.CancelPollInterval, o.LeaseAfter = every, 2*time.Hour
@@ -100,17 +100,17 @@ func TestPoll_eventuallyConsistentPollsAreSlow_delayNoConsistentPoll(t *testing.
 // the strongly consistent poll by at most the time of one call.
 func TestPoll_slowWithShortInterval_isNotAbandonedEarly(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever)
 		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) {
 			o.CancelPollInterval = 20 * time.Millisecond
 		}))
-		answered := &atomic.Bool{}
+		updateResult := &atomic.Bool{}
 		f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 			strong, pollCount := isPoll(c)
 			switch {
 			case !pollCount || strong:
-			case answered.Load():
+			case updateResult.Load():
 				return slowCalls["hangs"](ctx, next)
 			default:
 				if err := sleepFor(ctx, 200*time.Millisecond); err != nil {
@@ -120,7 +120,7 @@ func TestPoll_slowWithShortInterval_isNotAbandonedEarly(t *testing.T) {
 			return next()
 		})
 		time.Sleep(time.Minute)
-		answered.Store(true)
+		updateResult.Store(true)
 		f.cancel(in, 3)
 		decided := time.Now()
 		<-over
@@ -134,7 +134,7 @@ func TestPoll_slowWithShortInterval_isNotAbandonedEarly(t *testing.T) {
 // succeed if each call took longer than a second.
 func TestPoll_consistentPollHangs_nextOneHasMoreTime(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever)
 		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour }))
 		f.Cloud.Table.Lag(1000)
@@ -154,7 +154,7 @@ func TestPoll_consistentPollHangs_nextOneHasMoreTime(t *testing.T) {
 				took)
 		}
 	})
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever)
 		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour }))
 		f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -181,7 +181,7 @@ func TestPoll_consistentPollHangs_nextOneHasMoreTime(t *testing.T) {
 // Polls for one execution do not delay polls for another execution.
 func TestPoll_hangs_delaysNoOtherExecution(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		first, second := f.jobsOf("a", forever), f.jobsOf("b", forever)
 		over := f.handled(ctx, f.worker(nil))
 		f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -208,7 +208,7 @@ func TestPoll_hangs_delaysNoOtherExecution(t *testing.T) {
 func TestPoll_renewalHangs_isDelayedByAtMostTheInterval(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int{0, 240, 490, 740, 990} {
-		onFloor(t, func(ctx context.Context, f *floor) {
+		onJobHub(t, func(ctx context.Context, f *jobHub) {
 			in := f.jobsOf("a", forever)
 			w := f.worker(func(o *dispatch.WorkerOptions) {
 				o.LeaseAfter = time.Minute + time.Duration(ms)*time.Millisecond
@@ -235,7 +235,7 @@ func TestPoll_renewalHangs_isDelayedByAtMostTheInterval(t *testing.T) {
 // A renewal of one record does not replace polls for other activities of its execution.
 func TestPoll_otherActivityIsRenewed_isNotReplaced(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever, forever)
 		w := f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour })
 		records := f.receive("sim://default")
@@ -267,7 +267,7 @@ func TestPoll_manyExecutions_observesACancelWithinASecond(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
 	for _, executions := range []int{60, 110, 180, 300} {
-		onFloor(t, func(ctx context.Context, f *floor) {
+		onJobHub(t, func(ctx context.Context, f *jobHub) {
 			w := f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour })
 			var all []provider.Instance
 			for i := range executions {

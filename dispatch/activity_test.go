@@ -62,8 +62,8 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// floor is a hub with the activity "job". It records what the activities observe.
-type floor struct {
+// jobHub is a hub with the activity "job". It records what the activities observe.
+type jobHub struct {
 	*hub
 
 	log journal
@@ -82,7 +82,7 @@ type observation struct {
 }
 
 // do is the activity "job".
-func (f *floor) do(ctx context.Context, j job) (string, error) {
+func (f *jobHub) do(ctx context.Context, j job) (string, error) {
 	f.mu.Lock()
 	f.runs++
 	f.mu.Unlock()
@@ -113,7 +113,7 @@ func (f *floor) do(ctx context.Context, j job) (string, error) {
 }
 
 // registry returns the activity "job" and the orchestration "jobs", which calls jobs concurrently.
-func (f *floor) registry() *perdure.Registry {
+func (f *jobHub) registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "job", f.do)
 	perdure.AddOrchestration(r, "jobs", func(ctx *perdure.OrchestrationContext, jobs []job) (int, error) {
@@ -130,10 +130,10 @@ func (f *floor) registry() *perdure.Registry {
 	return r
 }
 
-// onFloor runs test in virtual time. Then it waits until abandoned activities have returned.
-func onFloor(t *testing.T, test func(ctx context.Context, f *floor)) {
+// onJobHub runs test in virtual time. Then it waits until abandoned activities have returned.
+func onJobHub(t *testing.T, test func(ctx context.Context, f *jobHub)) {
 	t.Helper()
-	f := &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}
+	f := &jobHub{causes: map[int64]error{}, seen: map[int64]time.Time{}}
 	inBubble(t, simhub.Options{Registry: f.registry()}, func(ctx context.Context, h *hub) {
 		f.hub = h
 		test(ctx, f)
@@ -142,12 +142,12 @@ func onFloor(t *testing.T, test func(ctx context.Context, f *floor)) {
 }
 
 // worker creates a worker with options that differ from the defaults.
-func (f *floor) worker(change func(o *dispatch.WorkerOptions)) *dispatch.Worker {
+func (f *jobHub) worker(change func(o *dispatch.WorkerOptions)) *dispatch.Worker {
 	return f.workerOf(f.registry(), change)
 }
 
 // workerOf creates a worker with another registry.
-func (f *floor) workerOf(r *perdure.Registry, change func(o *dispatch.WorkerOptions)) *dispatch.Worker {
+func (f *jobHub) workerOf(r *perdure.Registry, change func(o *dispatch.WorkerOptions)) *dispatch.Worker {
 	o := dispatch.WorkerOptions{Logger: slog.New(slog.NewTextHandler(&f.log, nil))}
 	if change != nil {
 		change(&o)
@@ -156,7 +156,7 @@ func (f *floor) workerOf(r *perdure.Registry, change func(o *dispatch.WorkerOpti
 }
 
 // jobsOf starts an instance and runs its first turn. The work queue then contains the activities #3, #4, ….
-func (f *floor) jobsOf(id string, jobs ...job) provider.Instance {
+func (f *jobHub) jobsOf(id string, jobs ...job) provider.Instance {
 	f.t.Helper()
 	in := f.startAs(id, "jobs", jobs)
 	f.turn(0)
@@ -164,7 +164,7 @@ func (f *floor) jobsOf(id string, jobs ...job) provider.Instance {
 }
 
 // handled passes the visible records to a worker, and returns a channel with the records that fail.
-func (f *floor) handled(ctx context.Context, w *dispatch.Worker) <-chan []string {
+func (f *jobHub) handled(ctx context.Context, w *dispatch.Worker) <-chan []string {
 	records := f.receive("sim://default")
 	over := make(chan []string, 1)
 	go func() { over <- f.mapped(ctx, w, records) }()
@@ -173,7 +173,7 @@ func (f *floor) handled(ctx context.Context, w *dispatch.Worker) <-chan []string
 }
 
 // mapped passes records to a worker and deletes the finished records, like an event source mapping.
-func (f *floor) mapped(ctx context.Context, w *dispatch.Worker, records []provider.Record) (failed []string) {
+func (f *jobHub) mapped(ctx context.Context, w *dispatch.Worker, records []provider.Record) (failed []string) {
 	failed = w.HandleRecords(ctx, records)
 	done := slices.DeleteFunc(slices.Clone(records), func(r provider.Record) bool {
 		return slices.Contains(failed, r.ID)
@@ -192,7 +192,7 @@ func (h *hub) deleteAsMapping(queueURL string, records []provider.Record) {
 }
 
 // cancel commits a turn that cancels the activities ids.
-func (f *floor) cancel(in provider.Instance, ids ...int64) {
+func (f *jobHub) cancel(in provider.Instance, ids ...int64) {
 	f.t.Helper()
 	o, err := f.Provider.ReadOrchestration(f.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID},
 		provider.Strong)
@@ -223,27 +223,27 @@ func (f *floor) cancel(in provider.Instance, ids ...int64) {
 }
 
 // cause returns the cause with which an activity's context ended, and the time at which the activity observed the end.
-func (f *floor) cause(id int64) (at time.Time, cause error) {
+func (f *jobHub) cause(id int64) (at time.Time, cause error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.seen[id], f.causes[id]
 }
 
 // observedAt returns the time at which activity #3 observed the end of its context.
-func (f *floor) observedAt() time.Time {
+func (f *jobHub) observedAt() time.Time {
 	at, _ := f.cause(3)
 	return at
 }
 
 // ran returns the number of runs.
-func (f *floor) ran() int {
+func (f *jobHub) ran() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.runs
 }
 
 // failing returns a switch. Calls of the operation fail while the switch is on.
-func (f *floor) failing(operation string) (on *atomic.Bool) {
+func (f *jobHub) failing(operation string) (on *atomic.Bool) {
 	on = &atomic.Bool{}
 	f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		if on.Load() && c.Operation == operation {
@@ -255,7 +255,7 @@ func (f *floor) failing(operation string) (on *atomic.Bool) {
 }
 
 // wantCause fails the test unless the context of activity id ended with a cancellation for the reason want.
-func (f *floor) wantCause(id int64, want perdure.CancelReason) {
+func (f *jobHub) wantCause(id int64, want perdure.CancelReason) {
 	f.t.Helper()
 	_, cause := f.cause(id)
 	c, ok := errors.AsType[*perdure.CancelledError](cause)
@@ -265,7 +265,7 @@ func (f *floor) wantCause(id int64, want perdure.CancelReason) {
 }
 
 // sent returns the outcomes that workers have sent to the inbox.
-func (f *floor) sent() (all []provider.ActivityOutcome) {
+func (f *jobHub) sent() (all []provider.ActivityOutcome) {
 	for _, c := range f.made() {
 		in, ok := c.Input.(*sqs.SendMessageBatchInput)
 		if !ok || *in.QueueUrl != f.Provider.Config().InboxURL {
@@ -283,7 +283,7 @@ func (f *floor) sent() (all []provider.ActivityOutcome) {
 }
 
 // wantSent fails the test unless workers have sent want outcomes.
-func (f *floor) wantSent(want int) {
+func (f *jobHub) wantSent(want int) {
 	f.t.Helper()
 	if got := f.sent(); len(got) != want {
 		f.t.Errorf("%d outcomes were sent, want %d: %+v", len(got), want, got)
@@ -291,7 +291,7 @@ func (f *floor) wantSent(want int) {
 }
 
 // wantNoRedelivery fails the test if the work queue delivers a record within 20 minutes.
-func (f *floor) wantNoRedelivery() {
+func (f *jobHub) wantNoRedelivery() {
 	f.t.Helper()
 	time.Sleep(20 * time.Minute)
 	if got := f.receive("sim://default"); len(got) > 0 {
@@ -300,7 +300,7 @@ func (f *floor) wantNoRedelivery() {
 }
 
 // wantNoCalls fails the test if the worker makes any call within five minutes.
-func (f *floor) wantNoCalls() {
+func (f *jobHub) wantNoCalls() {
 	f.t.Helper()
 	synctest.Wait() // a poll may be due at this instant
 	made := len(f.made())
@@ -311,7 +311,7 @@ func (f *floor) wantNoCalls() {
 }
 
 // polls returns the number of reads of cancel records.
-func (f *floor) polls() (n int) {
+func (f *jobHub) polls() (n int) {
 	for _, c := range f.made() {
 		if readsCancels(c) {
 			n++
@@ -321,7 +321,7 @@ func (f *floor) polls() (n int) {
 }
 
 // leases lists the changes of visibility timeouts: the number of records and the new timeout.
-func (f *floor) leases() (changes []string) {
+func (f *jobHub) leases() (changes []string) {
 	for _, c := range f.made() {
 		if in, ok := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); ok {
 			changes = append(changes, fmt.Sprintf("%d for %ds", len(in.Entries), in.Entries[0].VisibilityTimeout))
@@ -336,7 +336,7 @@ func TestActivity_cancelledWhileItRuns_observesItThroughItsContext(t *testing.T)
 	for _, polled := range []bool{false, true} {
 		t.Run(map[bool]string{false: "pushed", true: "polled"}[polled], func(t *testing.T) {
 			t.Parallel()
-			onFloor(t, func(ctx context.Context, f *floor) {
+			onJobHub(t, func(ctx context.Context, f *jobHub) {
 				in := f.jobsOf("a", forever)
 				w := f.worker(nil)
 				over, stop := (<-chan []string)(nil), func() error { return nil }
@@ -347,7 +347,7 @@ func TestActivity_cancelledWhileItRuns_observesItThroughItsContext(t *testing.T)
 				}
 				time.Sleep(5500 * time.Millisecond)
 				f.cancel(in, 3)
-				asked := time.Now()
+				queried := time.Now()
 				if over != nil {
 					if failed := <-over; len(failed) > 0 {
 						t.Errorf("failed %v", failed)
@@ -359,7 +359,7 @@ func TestActivity_cancelledWhileItRuns_observesItThroughItsContext(t *testing.T)
 				if c, ok := errors.AsType[*perdure.CancelledError](cause); !ok || c.Message != "too slow" {
 					t.Errorf("got cause %v, want a CancelledError with the message of the cancellation", cause)
 				}
-				if took := at.Sub(asked); took < 0 || took > time.Second {
+				if took := at.Sub(queried); took < 0 || took > time.Second {
 					t.Errorf("the activity observed the cancellation after %v, want at most 1s", took)
 				}
 				f.wantSent(1) // the turn drops this outcome
@@ -374,7 +374,7 @@ func TestActivity_cancelledWhileItRuns_observesItThroughItsContext(t *testing.T)
 
 func TestActivity_cancelledBeforeItsStart_neverRuns(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever, job{}, job{})
 		f.cancel(in, 3, 4)
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 || f.ran() != 1 {
@@ -390,7 +390,7 @@ func TestActivity_cancelledBeforeItsStart_neverRuns(t *testing.T) {
 // One read serves all activities of an execution in a batch. The read starts after the batch was received.
 func TestR12_readBeforeAStart_isSharedByABatchButNotWithPolls(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", forever, job{}, job{})
 		f.jobsOf("b", job{}, job{})
 		w := f.worker(nil)
@@ -415,7 +415,7 @@ func TestR12_readBeforeAStart_isSharedByABatchButNotWithPolls(t *testing.T) {
 // The worker waits for a retry that is due soon. A read of the cancel record from before the wait is then outdated.
 func TestRetry_cancelledWhileTheWorkerWaits_isNotRun(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", job{}, job{})
 		records := f.receive("sim://default")
 		at := time.Now().Add(1200 * time.Millisecond).UTC().Format(time.RFC3339Nano)
@@ -434,7 +434,7 @@ func TestRetry_cancelledWhileTheWorkerWaits_isNotRun(t *testing.T) {
 // If the worker cannot read the cancel record, it does not run the activity.
 func TestActivity_cancelRecordIsUnreadable_recordIsReleased(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{})
 		refused := f.failing("Query")
 		refused.Store(true)
@@ -451,7 +451,7 @@ func TestActivity_cancelRecordIsUnreadable_recordIsReleased(t *testing.T) {
 
 func TestActivity_cancelled_endsChildGoroutinesAndRequests(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever)
 		server := make(chan net.Conn, 1)
 		dial := func(context.Context, string, string) (net.Conn, error) {
@@ -460,12 +460,12 @@ func TestActivity_cancelled_endsChildGoroutinesAndRequests(t *testing.T) {
 			return near, nil
 		}
 		client := &http.Client{Transport: &http.Transport{DialContext: dial}}
-		hungUp, child, request := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		disconnected, child, request := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 		go func() { // a server that reads the request and never responds
 			r := bufio.NewReader(<-server)
 			for err := error(nil); err == nil; {
 				if _, err = r.ReadByte(); err != nil {
-					hungUp <- err
+					disconnected <- err
 				}
 			}
 		}()
@@ -495,13 +495,13 @@ func TestActivity_cancelled_endsChildGoroutinesAndRequests(t *testing.T) {
 		if err := <-request; !errors.Is(err, context.Canceled) {
 			t.Errorf("the request ended with %v, want context.Canceled", err)
 		}
-		<-hungUp
+		<-disconnected
 	})
 }
 
 func TestActivity_completesInTheGracePeriod_isAcknowledged(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", job{Takes: time.Hour, Longer: 9 * time.Second})
 		w := f.worker(nil)
 		over := f.handled(ctx, w)
@@ -520,7 +520,7 @@ func TestActivity_completesInTheGracePeriod_isAcknowledged(t *testing.T) {
 func TestActivity_exceedsTheGracePeriod_isAbandoned(t *testing.T) {
 	t.Parallel()
 	t.Run("returns while its batch runs", testAbandonedActivityReturns)
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", ignoresCancel)
 		w := f.worker(nil)
 		over := f.handled(ctx, w)
@@ -550,7 +550,7 @@ func TestActivity_exceedsTheGracePeriod_isAbandoned(t *testing.T) {
 // returns while its batch still runs.
 func testAbandonedActivityReturns(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", job{Takes: 5 * time.Minute, Ignores: true}, job{Takes: 10 * time.Minute})
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(time.Minute)
@@ -567,7 +567,7 @@ func testAbandonedActivityReturns(t *testing.T) {
 
 func TestActivity_ignoresCancellation_isLogged(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", ignoresCancel)
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(time.Minute + 400*time.Millisecond)
@@ -589,7 +589,7 @@ func TestActivity_customGracePeriod_isObserved(t *testing.T) {
 	for grace, leaked := range map[time.Duration]int64{3 * time.Second: 1, 20 * time.Second: 0} {
 		t.Run(grace.String(), func(t *testing.T) {
 			t.Parallel()
-			onFloor(t, func(ctx context.Context, f *floor) {
+			onJobHub(t, func(ctx context.Context, f *jobHub) {
 				in := f.jobsOf("a", job{Takes: time.Hour, Longer: 12 * time.Second})
 				w := f.worker(func(o *dispatch.WorkerOptions) { o.CancellationGracePeriod = grace })
 				over := f.handled(ctx, w)
@@ -608,7 +608,7 @@ func TestActivity_customGracePeriod_isObserved(t *testing.T) {
 
 func TestActivity_withoutGracePeriod_isAbandonedAtOnce(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", ignoresCancel)
 		w := f.worker(func(o *dispatch.WorkerOptions) { o.CancellationGracePeriod = -1 })
 		over := f.handled(ctx, w)
@@ -627,7 +627,7 @@ func TestActivity_withoutGracePeriod_isAbandonedAtOnce(t *testing.T) {
 
 func TestActivities_allOfAnInstanceAreCancelled_shareTheirPolls(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever, forever, forever)
 		w := f.worker(nil)
 		over := f.handled(ctx, w)
@@ -636,12 +636,12 @@ func TestActivities_allOfAnInstanceAreCancelled_shareTheirPolls(t *testing.T) {
 			t.Errorf("got %d reads in ten seconds, want 1 before the start and 4 per second for all three", n)
 		}
 		f.cancel(in, 3, 4, 5)
-		asked := time.Now()
+		queried := time.Now()
 		<-over
 		for id := int64(3); id <= 5; id++ {
 			f.wantCause(id, perdure.ReasonSelectLoser)
-			if at, _ := f.cause(id); at.Sub(asked) > dispatch.DefaultCancelPollInterval {
-				t.Errorf("#%d observed the cancellation after %v, want at most the poll interval", id, at.Sub(asked))
+			if at, _ := f.cause(id); at.Sub(queried) > dispatch.DefaultCancelPollInterval {
+				t.Errorf("#%d observed the cancellation after %v, want at most the poll interval", id, at.Sub(queried))
 			}
 		}
 		f.wantSent(3)
@@ -652,7 +652,7 @@ func TestActivities_allOfAnInstanceAreCancelled_shareTheirPolls(t *testing.T) {
 
 func TestR12_batchesOfAProcess_shareTheirPolls(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		jobs := make([]job, 15)
 		for i := range jobs {
 			jobs[i] = forever
@@ -678,7 +678,7 @@ func TestR12_batchesOfAProcess_shareTheirPolls(t *testing.T) {
 
 func TestActivities_someHaveEnded_onlyRunningOnesAreCancelled(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", job{Takes: 2 * time.Second}, forever, job{Takes: time.Minute})
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(10 * time.Second)
@@ -709,7 +709,7 @@ func TestActivities_someOfManyInstancesAreCancelled_othersComplete(t *testing.T)
 // cancelMany runs activities of many instances concurrently, and cancels the activities of every n-th instance.
 func cancelMany(t *testing.T, instances, activities, every int) {
 	t.Helper()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		w := f.worker(nil)
 		jobs := make([]job, activities)
 		ids := make([]int64, activities)
@@ -728,7 +728,7 @@ func cancelMany(t *testing.T, instances, activities, every int) {
 		for n := 0; n < instances; n += every {
 			f.cancel(all[n], ids...)
 		}
-		asked := time.Now()
+		queried := time.Now()
 		for _, over := range batches {
 			if failed := <-over; len(failed) > 0 {
 				t.Errorf("failed %v", failed)
@@ -746,7 +746,7 @@ func cancelMany(t *testing.T, instances, activities, every int) {
 		}
 		last := time.Duration(0)
 		for _, s := range f.observations {
-			last = max(last, s.at.Sub(asked))
+			last = max(last, s.at.Sub(queried))
 		}
 		if len(f.observations) != cancelled || last > time.Second {
 			t.Errorf("got %d cancelled activities, the last after %v; want %d, each within 1s",
@@ -760,7 +760,7 @@ func cancelMany(t *testing.T, instances, activities, every int) {
 
 func TestLease_longActivity_isRenewed(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{Takes: 2 * time.Minute}, job{Takes: 2 * time.Minute})
 		f.calls = nil
 		over := f.handled(ctx, f.worker(nil))
@@ -790,7 +790,7 @@ func TestLease_longActivity_isRenewed(t *testing.T) {
 // delivery. From the third delivery on, the worker takes the lease before it runs the code.
 func TestLease_thirdDelivery_isTakenBeforeTheCodeRuns(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		for n, want := range []string{"", "", "1 for 30s"} {
 			f.jobsOf(fmt.Sprint(n), job{Takes: time.Millisecond})
 			records := f.receive("sim://default")
@@ -810,7 +810,7 @@ func TestLease_thirdDelivery_isTakenBeforeTheCodeRuns(t *testing.T) {
 // A renewal also reads the cancel record, so the activity observes a cancellation even if polls are rare.
 func TestLease_renewal_readsTheCancelRecord(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		began := time.Now()
 		in := f.jobsOf("a", forever, job{Takes: 40 * time.Second})
 		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval = time.Hour }))
@@ -831,10 +831,10 @@ func TestLease_renewal_readsTheCancelRecord(t *testing.T) {
 // Without the lease, the record would stay hidden for 15 minutes, the visibility timeout of the queue.
 func TestLease_workerDies_recordIsRedeliveredWhenItExpires(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{Takes: time.Hour})
-		ctx, die := context.WithCancel(context.WithValue(ctx, crashingProcessKey{}, &crashingProcess{at: 25}))
-		defer die()
+		ctx, crashNow := context.WithCancel(context.WithValue(ctx, crashingProcessKey{}, &crashingProcess{at: 25}))
+		defer crashNow()
 		f.interfere(crashing)
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(40 * time.Second)
@@ -848,7 +848,7 @@ func TestLease_workerDies_recordIsRedeliveredWhenItExpires(t *testing.T) {
 
 func TestLease_activityEnds_isNotRenewed(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{Takes: 10 * time.Second}, job{Takes: time.Second}, job{Takes: time.Minute})
 		f.calls = nil
 		over := f.handled(ctx, f.worker(nil))
@@ -870,7 +870,7 @@ func TestLease_activityEnds_isNotRenewed(t *testing.T) {
 // A short activity costs one read per batch.
 func TestActivity_short_costsNoLeaseAndNoPoll(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{Takes: 200 * time.Millisecond}, job{})
 		made := len(f.made())
 		<-f.handled(ctx, f.worker(nil))
@@ -889,17 +889,17 @@ func TestActivity_short_costsNoLeaseAndNoPoll(t *testing.T) {
 func TestLease_lockIsLost_activityIsCancelledAndOutcomeDropped(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		lose func(f *floor, r provider.Record, refused *atomic.Bool)
+		lose func(f *jobHub, r provider.Record, refused *atomic.Bool)
 		at   time.Duration
 	}{
-		"all renewals fail until the lease expires": {func(_ *floor, _ provider.Record, refused *atomic.Bool) {
+		"all renewals fail until the lease expires": {func(_ *jobHub, _ provider.Record, refused *atomic.Bool) {
 			time.Sleep(10 * time.Second)
 			refused.Store(true)
 		}, 33 * time.Second},
-		"SQS rejects the first lease": {func(f *floor, r provider.Record, _ *atomic.Bool) {
+		"SQS rejects the first lease": {func(f *jobHub, r provider.Record, _ *atomic.Bool) {
 			_ = f.Provider.DeleteRecords(f.t.Context(), "default", r)
 		}, 3 * time.Second},
-		"SQS rejects a renewal": {func(f *floor, r provider.Record, _ *atomic.Bool) {
+		"SQS rejects a renewal": {func(f *jobHub, r provider.Record, _ *atomic.Bool) {
 			time.Sleep(10 * time.Second)
 			_, _ = f.Cloud.Queues.DeleteMessage(f.t.Context(), &sqs.DeleteMessageInput{
 				QueueUrl: new("sim://default"), ReceiptHandle: &r.ReceiptHandle,
@@ -908,7 +908,7 @@ func TestLease_lockIsLost_activityIsCancelledAndOutcomeDropped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onFloor(t, func(ctx context.Context, f *floor) {
+			onJobHub(t, func(ctx context.Context, f *jobHub) {
 				f.jobsOf("a", job{Takes: time.Hour, Longer: time.Second})
 				refused := f.failing("ChangeMessageVisibilityBatch")
 				began := time.Now()
@@ -936,7 +936,7 @@ func TestLease_lockIsLost_activityIsCancelledAndOutcomeDropped(t *testing.T) {
 // A polling process renews its records. If it cannot renew them, it cancels the activity.
 func TestPoll_lockIsLost_activityIsCancelled(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{Takes: time.Hour})
 		f.failing("ChangeMessageVisibilityBatch").Store(true)
 		began := time.Now()
@@ -955,7 +955,7 @@ func TestPoll_lockIsLost_activityIsCancelled(t *testing.T) {
 // runs them again.
 func TestActivity_invocationDeadline_recordIsReleased(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", forever, job{Takes: time.Hour, Longer: 5 * time.Second}, ignoresCancel,
 			job{Takes: 80 * time.Second})
 		began := time.Now()
@@ -984,7 +984,7 @@ func TestActivity_invocationDeadline_recordIsReleased(t *testing.T) {
 // The worker does not start an activity shortly before the deadline of its invocation.
 func TestActivity_invocationIsNearItsDeadline_doesNotStart(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{})
 		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if readsCancels(c) {
@@ -1002,7 +1002,7 @@ func TestActivity_invocationIsNearItsDeadline_doesNotStart(t *testing.T) {
 
 func TestPoll_shutdown_reportsAbandonedActivities(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", forever, ignoresCancel)
 		w := f.worker(nil)
 		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords,
@@ -1028,7 +1028,7 @@ func TestPoll_shutdown_reportsAbandonedActivities(t *testing.T) {
 // activities of the batch run longer.
 func TestActivity_outcomeIsRejected_recordIsReleasedAtOnce(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{Takes: time.Second}, job{Takes: 10 * time.Minute})
 		refused := f.failing("SendMessageBatch")
 		refused.Store(true)
@@ -1048,7 +1048,7 @@ func TestActivity_outcomeIsRejected_recordIsReleasedAtOnce(t *testing.T) {
 // A cancelled activity is not retried, even if its retry policy allows an attempt.
 func TestRetry_cancelledActivityFails_isNotRetried(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", job{Takes: time.Hour, Fails: true})
 		records := f.receive("sim://default")
 		records[0].Body = strings.Replace(records[0].Body, `"attempt":1`,

@@ -135,13 +135,13 @@ func TestR32_workerStopsWhileCodeRuns_nextDeliveryReportsAbandoned(t *testing.T)
 // A worker crashes while it runs an awaited activity. The failure reports the lost worker.
 func TestR32_workerOfAwaitedActivityDies_outcomeIsWorkerLost(t *testing.T) {
 	t.Parallel()
-	d, die := &debits{}, func(simaws.Call) (bool, bool) { return false, false }
+	d, crashNow := &debits{}, func(simaws.Call) (bool, bool) { return false, false }
 	r := d.onceRegistry(func(ctx context.Context) (int, error) {
 		simhub.Die(ctx)
 		return 1, nil
 	}, perdure.WaitForCancellation())
 	inBubble(t, simhub.Options{
-		Registry: r, Intercept: simhub.Crash(die), WorkVisibility: time.Minute,
+		Registry: r, Intercept: simhub.Crash(crashNow), WorkVisibility: time.Minute,
 	}, func(_ context.Context, h *hub) {
 		in := h.start("once", 0)
 		h.finish(in)
@@ -230,7 +230,7 @@ func TestR32_pendingStateCannotBeWritten_sweeperDoesNotFailTheActivity(t *testin
 		}
 		h.checkIdle()
 	})
-	d.check(t, "handed over", 1)
+	d.check(t, "made pending", 1)
 }
 
 // A renewal of the run lease that arrives late does not remove the stored outcome. The worker crashes before it sends

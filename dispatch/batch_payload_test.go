@@ -42,7 +42,7 @@ func TestBatch_overThePayloadLimit_losesAndRepeatsNothing(t *testing.T) {
 		}
 		return bytes, nil
 	})
-	var parts payloadWitness
+	var parts payloadMonitor
 	inBubble(t, simhub.Options{Registry: r, Intercept: parts.observe}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "echoes", activities, client.WithInstanceID("i-1")))
@@ -58,10 +58,10 @@ func TestBatch_overThePayloadLimit_losesAndRepeatsNothing(t *testing.T) {
 	}
 }
 
-// payloadWitness records the size of the largest event with which a function is invoked.
-type payloadWitness struct{ largest atomic.Int64 }
+// payloadMonitor records the size of the largest event with which a function is invoked.
+type payloadMonitor struct{ largest atomic.Int64 }
 
-func (w *payloadWitness) observe(_ context.Context, c simaws.Call, next func() error) error {
+func (w *payloadMonitor) observe(_ context.Context, c simaws.Call, next func() error) error {
 	messages, ok := c.Input.([]sqstypes.Message)
 	if !ok || c.Operation != "Invoke" {
 		return next()

@@ -50,7 +50,7 @@ func awaits(events int, name string) func(ctx *perdure.OrchestrationContext, _ i
 func (h *hub) block(good *perdure.Registry) provider.Instance {
 	h.t.Helper()
 	in := h.start("sleeper", 0)
-	h.give(h.orchestrator(good, "before"))
+	h.passRecords(h.orchestrator(good, "before"))
 	h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
 	for range 3 {
 		h.turn(0)
@@ -133,10 +133,10 @@ func (h *hub) finishFixed(ctx context.Context, in provider.Instance, r *perdure.
 	h.t.Helper()
 	time.Sleep(time.Second)
 	fixed := h.orchestrator(r, "fixed")
-	if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+	if woken, err := h.Renewer.Sweep(ctx); woken != 1 || err != nil {
 		h.t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 	}
-	h.give(fixed)
+	h.passRecords(fixed)
 	if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil ||
 		string(end.Output) != fmt.Sprint(want) {
 		h.t.Errorf("ended with %s %s %v, %v, want the result %d", end.Kind, end.Output, end.Error, err, want)
@@ -203,9 +203,9 @@ func TestBlocked_fixedBuildConsumesNothing_isRunning(t *testing.T) {
 			inBubble(t, simhub.Options{Registry: sleeper(3, "plus")}, func(ctx context.Context, h *hub) {
 				in := h.start("sleeper", 0)
 				before := h.orchestrator(sleeper(3, "add"), "before")
-				h.give(before)
+				h.passRecords(before)
 				h.raise(in, "first", 1)
-				h.give(before)
+				h.passRecords(before)
 				parked.InstanceID = in.InstanceID
 				time.Sleep(time.Hour) // beyond the deduplication interval of the queue
 				h.send(parked)
@@ -217,19 +217,19 @@ func TestBlocked_fixedBuildConsumesNothing_isRunning(t *testing.T) {
 					t.Fatalf("the instance is %s, want blocked", now.Status)
 				}
 				fixed := h.orchestrator(sleeper(3, "add"), "fixed")
-				if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+				if woken, err := h.Renewer.Sweep(ctx); woken != 1 || err != nil {
 					t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 				}
-				h.give(fixed)
+				h.passRecords(fixed)
 				if now := h.read(in); now.Status != provider.StatusRunning || now.Diagnosis != nil {
 					t.Errorf("after the fix, the instance is %s with diagnosis %+v", now.Status, now.Diagnosis)
 				}
-				if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
+				if woken, err := h.Renewer.Sweep(ctx); woken != 0 || err != nil {
 					t.Errorf("after the fix, the sweeper woke %d instances, %v; want none", woken, err)
 				}
 				h.raise(in, "second", 2)
 				h.raise(in, "third", 3)
-				h.give(fixed)
+				h.passRecords(fixed)
 				if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil ||
 					string(end.Output) != "6" {
 					t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
@@ -247,7 +247,7 @@ func TestFailOnNondeterminism_rollout_releasesTheMessageTwice(t *testing.T) {
 		func(ctx context.Context, h *hub) {
 			in := h.start("sleeper", 0)
 			fresh := h.orchestrator(sleeper(2, "add", perdure.FailOnNondeterminism()), "new")
-			h.give(fresh)
+			h.passRecords(fresh)
 			h.raise(in, "first", 1)
 			h.raise(in, "second", 2)
 			for n := range 2 {
@@ -257,7 +257,7 @@ func TestFailOnNondeterminism_rollout_releasesTheMessageTwice(t *testing.T) {
 				}
 				time.Sleep(10 * time.Minute)
 			}
-			h.give(fresh)
+			h.passRecords(fresh)
 			if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "3" {
 				t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 			}
@@ -275,7 +275,7 @@ func TestR18_failOnNondeterminismInOldBuild_blocksInsteadOfFailing(t *testing.T)
 			time.Sleep(time.Second)
 			fresh := h.orchestrator(sleeper(3, "add", perdure.FailOnNondeterminism()), "new")
 			in := h.start("sleeper", 0)
-			h.give(fresh)
+			h.passRecords(fresh)
 			h.raise(in, "first", 1)
 			for range 2 {
 				h.receive(h.Provider.Config().InboxURL)
@@ -290,12 +290,12 @@ func TestR18_failOnNondeterminismInOldBuild_blocksInsteadOfFailing(t *testing.T)
 				t.Fatalf("got %d failed messages, the instance is %s; want none, blocked",
 					len(failed), h.read(in).Status)
 			}
-			if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+			if woken, err := h.Renewer.Sweep(ctx); woken != 1 || err != nil {
 				t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 			}
-			h.give(fresh)
+			h.passRecords(fresh)
 			h.raise(in, "third", 3)
-			h.give(fresh)
+			h.passRecords(fresh)
 			if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "6" {
 				t.Errorf("ended with %s %s %v, %v", end.Kind, end.Output, end.Error, err)
 			}
@@ -311,7 +311,7 @@ func TestR18_buildIsDeployedAgain_countsAsNewer(t *testing.T) {
 			time.Sleep(time.Second)
 			fresh := h.orchestrator(sleeper(2, "add", perdure.FailOnNondeterminism()), "new")
 			in := h.start("sleeper", 0)
-			h.give(fresh)
+			h.passRecords(fresh)
 			h.raise(in, "first", 1)
 			time.Sleep(time.Second)
 			if err := h.Orchestrators[0].ReportBuild(ctx); err != nil {
@@ -344,16 +344,16 @@ func TestBlocked_inBothBuildsOfARollback_continuesInTheFixedBuild(t *testing.T) 
 		both := []*dispatch.Orchestrator{h.Orchestrators[0], second}
 		h.burst(in, events)
 		for n := range 40 {
-			h.give(both[n%2])
+			h.passRecords(both[n%2])
 			time.Sleep(6 * time.Minute)
 		}
 		tries := [2]int64{a.Load(), b.Load()}
-		h.wantQuiet(ctx, second, "the rollout")
+		h.wantNoWakes(ctx, second, "the rollout")
 		time.Sleep(time.Second)
 		if err := h.Orchestrators[0].ReportBuild(ctx); err != nil { // rollback
 			t.Fatal(err)
 		}
-		h.wantQuiet(ctx, h.Orchestrators[0], "the rollback")
+		h.wantNoWakes(ctx, h.Orchestrators[0], "the rollback")
 		t.Logf("the code of the first build ran %d times, of the second %d times", tries[0], tries[1])
 		if a.Load() != tries[0] || b.Load() != tries[1] || tries[0] > 6 || tries[1] > 6 {
 			t.Errorf("the code ran %v times, then %d and %d times", tries, a.Load(), b.Load())
@@ -365,18 +365,18 @@ func TestBlocked_inBothBuildsOfARollback_continuesInTheFixedBuild(t *testing.T) 
 	})
 }
 
-// wantQuiet sweeps and processes the wakes once. It fails the test if the next sweep wakes an instance, so there is no
-// loop of wakes.
-func (h *hub) wantQuiet(ctx context.Context, o *dispatch.Orchestrator, after string) {
+// wantNoWakes sweeps and processes the wakes once. It fails the test if the next sweep wakes an instance, so there is
+// no loop of wakes.
+func (h *hub) wantNoWakes(ctx context.Context, o *dispatch.Orchestrator, after string) {
 	h.t.Helper()
-	if _, err := h.Timekeeper.Sweep(ctx); err != nil {
+	if _, err := h.Renewer.Sweep(ctx); err != nil {
 		h.t.Fatal(err)
 	}
 	for range 4 { // a build that has not yet run the instance needs three deliveries
-		h.give(o)
+		h.passRecords(o)
 		time.Sleep(10 * time.Minute)
 	}
-	if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
+	if woken, err := h.Renewer.Sweep(ctx); woken != 0 || err != nil {
 		h.t.Errorf("after %s, the sweeper woke %d instances again, %v", after, woken, err)
 	}
 }
@@ -405,7 +405,7 @@ func TestBlocked_wakeInTheSameBuild_runsAndWritesNothing(t *testing.T) {
 		}
 		before := count.Load()
 		for range 10 {
-			if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
+			if woken, err := h.Renewer.Sweep(ctx); woken != 0 || err != nil {
 				t.Errorf("the sweeper woke %d instances, %v; want none", woken, err)
 			}
 			h.turn(0) // processes the sweeper's request for a report
@@ -436,16 +436,16 @@ func TestBlocked_buildWithoutAName_runsOncePerProcess(t *testing.T) {
 		broken := h.orchestrator(countingRuns(&count, awaits(2, "plus")), "dev")
 		h.raise(in, "first", 1)
 		for range 3 {
-			h.give(broken)
+			h.passRecords(broken)
 			time.Sleep(10 * time.Minute)
 		}
 		tries := count.Load()
 		h.raise(in, "second", 2)
-		if failed := h.give(broken); len(failed) > 0 || count.Load() != tries {
+		if failed := h.passRecords(broken); len(failed) > 0 || count.Load() != tries {
 			t.Errorf("got %d failed messages and %d more runs, want none", len(failed), count.Load()-tries)
 		}
 		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
-		h.give(h.orchestrator(sleeper(2, "add"), "dev"))
+		h.passRecords(h.orchestrator(sleeper(2, "add"), "dev"))
 		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "3" {
 			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 		}

@@ -36,7 +36,7 @@ import (
 func (h *hub) blockIn(o *dispatch.Orchestrator, in provider.Instance) {
 	h.t.Helper()
 	for range 3 {
-		h.give(o)
+		h.passRecords(o)
 		time.Sleep(time.Minute)
 	}
 	if now := h.read(in); now.Status != provider.StatusBlocked {
@@ -51,10 +51,10 @@ func (h *hub) wantUnblocked(o *dispatch.Orchestrator, in provider.Instance, with
 		if time.Since(from) > within {
 			h.t.Fatalf("the instance is still blocked after %v, although o can run it", time.Since(from))
 		}
-		if _, err := h.Timekeeper.Sweep(h.t.Context()); err != nil {
+		if _, err := h.Renewer.Sweep(h.t.Context()); err != nil {
 			h.t.Fatal(err)
 		}
-		h.give(o)
+		h.passRecords(o)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestCanary_longRunning_blockedInstanceContinuesWithinAnHour(t *testing.T) {
 		h.blockIn(canary, in)
 		both := []*dispatch.Orchestrator{canary, canary, canary, h.Orchestrators[0]}
 		for n := range 100 {
-			woken, err := h.Timekeeper.Sweep(ctx)
+			woken, err := h.Renewer.Sweep(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +103,7 @@ func TestCanary_longRunning_blockedInstanceContinuesWithinAnHour(t *testing.T) {
 			if woken > 0 {
 				o = canary // receives all wakes of the instance, while both builds report
 			}
-			h.give(o)
+			h.passRecords(o)
 			time.Sleep(2 * time.Minute)
 		}
 		h.wantUnblocked(h.Orchestrators[0], in, time.Hour)
@@ -123,7 +123,7 @@ func TestCanary_bothBuildsStay_blockedInstanceIsWokenRarely(t *testing.T) {
 					dice := rand.New(rand.NewPCG(1, 2))
 					wakes := 0
 					for range 24 * 30 { // the sweeps of a day
-						woken, err := h.Timekeeper.Sweep(ctx)
+						woken, err := h.Renewer.Sweep(ctx)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -133,7 +133,7 @@ func TestCanary_bothBuildsStay_blockedInstanceIsWokenRarely(t *testing.T) {
 							if dice.Float64() < share {
 								o = canary
 							}
-							h.give(o)
+							h.passRecords(o)
 							time.Sleep(40 * time.Second)
 						}
 					}
@@ -188,17 +188,17 @@ func TestBuild_manyReportRequests_reportsOncePerMinute(t *testing.T) {
 			}
 			return next()
 		})
-		ask := func() {
+		queryInstance := func() {
 			h.send(provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID})
 			h.turn(0)
 		}
-		ask()
+		queryInstance()
 		if reports != 0 {
 			t.Errorf("got %d reports right after the report at the start, want 0", reports)
 		}
 		time.Sleep(time.Minute)
 		for range 30 {
-			ask()
+			queryInstance()
 			time.Sleep(time.Second)
 		}
 		if reports != 1 {
@@ -230,7 +230,7 @@ func TestBuild_reportFails_isRepeatedOnRequest(t *testing.T) {
 		}
 		for range 2 { // the report of the first request also fails, but no message fails
 			h.send(provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID})
-			if failed := h.give(o); len(failed) > 0 {
+			if failed := h.passRecords(o); len(failed) > 0 {
 				t.Errorf("got %d failed messages, want none", len(failed))
 			}
 			h.interfere(nil)
@@ -269,7 +269,7 @@ func TestBlocked_poisonInTwoBuilds_runsOncePerChangeOfBuild(t *testing.T) {
 				// The time ends between two deliveries, which are 90 s apart, because an interrupted delivery would not
 				// crash.
 				h.serveFor(121 * time.Second)
-				if _, err := h.Timekeeper.Sweep(ctx); err != nil {
+				if _, err := h.Renewer.Sweep(ctx); err != nil {
 					t.Fatal(err)
 				}
 			}

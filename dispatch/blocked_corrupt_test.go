@@ -54,7 +54,7 @@ func TestBlocked_corruptAndBusy_parksAtTheFirstDelivery(t *testing.T) {
 		}
 		later := h.orchestrator(sleeper(1, "add"), "later")
 		h.raise(in, "late", 1)
-		if failed := h.give(later); len(failed) != 1 {
+		if failed := h.passRecords(later); len(failed) != 1 {
 			t.Errorf("got %d failed messages in another build, want 1 that is retried", len(failed))
 		}
 	})

@@ -36,7 +36,7 @@ func TestBlockedLog_firstBuildToBlock_isMarked(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 3 {
-				h.give(o)
+				h.passRecords(o)
 				time.Sleep(10 * time.Minute)
 			}
 			h.raise(in, "", 1)
@@ -44,12 +44,12 @@ func TestBlockedLog_firstBuildToBlock_isMarked(t *testing.T) {
 
 		var blocked []any
 		for line := range bytes.Lines(log.Bytes()) {
-			var said map[string]any
-			if err := json.Unmarshal(line, &said); err != nil {
+			var printed map[string]any
+			if err := json.Unmarshal(line, &printed); err != nil {
 				t.Fatal(err)
 			}
-			if is, has := said["newlyBlocked"]; has && said["level"] == "ERROR" {
-				blocked = append(blocked, said["buildId"], is)
+			if is, has := printed["newlyBlocked"]; has && printed["level"] == "ERROR" {
+				blocked = append(blocked, printed["buildId"], is)
 			}
 		}
 		if want := []any{"first", true, "second", false}; !slices.Equal(blocked, want) {
@@ -80,7 +80,7 @@ func TestBlockedLog_canaryFailsEveryTurn_isReported(t *testing.T) {
 				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "e",
 				Data: encoded(t, 1),
 			})
-			failed += len(h.give(newer)) // the canary's tenth of the invocations
+			failed += len(h.passRecords(newer)) // the canary's tenth of the invocations
 			time.Sleep(10 * time.Minute)
 			h.turn(0) // the other nine tenths
 			if now := h.read(in); now.Status != provider.StatusCompleted {
@@ -125,9 +125,9 @@ func TestBlockedLog_oldBuildCannotReplayTheCanary_blamesTheCanary(t *testing.T) 
 				}
 
 				in := h.start("sleeper", 0)
-				h.give(first)
+				h.passRecords(first)
 				h.raise(in, "", 1)
-				if failed := h.give(second); len(failed) != 1 {
+				if failed := h.passRecords(second); len(failed) != 1 {
 					t.Fatal("the second build continued the instance, want a failed message")
 				}
 				want := 0
@@ -141,9 +141,9 @@ func TestBlockedLog_oldBuildCannotReplayTheCanary_blamesTheCanary(t *testing.T) 
 				log.Reset()
 				h.blockIn(second, in) // with log level error, this is the only line
 				line := `"level":"ERROR","msg":"instance blocked: its code cannot continue","blockedOnNewer":true,"newerBuild":"new"`
-				if says := strings.Contains(log.String(), line); says != canaryBegins {
+				if mentions := strings.Contains(log.String(), line); mentions != canaryBegins {
 					t.Errorf("the line about the blocked instance names the newer build: %v, want %v:\n%s",
-						says, canaryBegins, log.String())
+						mentions, canaryBegins, log.String())
 				}
 			})
 		})
@@ -158,20 +158,20 @@ func TestBlockedLog_otherCauses_doNotBlameTheCanary(t *testing.T) {
 		"the instance was blocked before": func(h *hub, build func(id, waits string) *dispatch.Orchestrator) {
 			old, canary := build("old", "add"), build("new", "plus")
 			in := h.start("sleeper", 0)
-			h.give(canary)
+			h.passRecords(canary)
 			h.raise(in, "", 1)
 			h.blockIn(build("another", "times"), in)
 			h.raise(in, "", 2)
-			h.give(old)
+			h.passRecords(old)
 		},
 		"the build differs from its own decisions": func(h *hub, build func(id, waits string) *dispatch.Orchestrator) {
 			old, canary := build("old", "add"), build("new", "add")
 			in := h.start("sleeper", 0)
-			h.give(old)
+			h.passRecords(old)
 			h.raise(in, "", 1)
-			h.give(canary)
+			h.passRecords(canary)
 			h.raise(in, "", 2)
-			h.give(build("old", "times")) // the same build with nondeterministic code
+			h.passRecords(build("old", "times")) // the same build with nondeterministic code
 		},
 		"an earlier release stored the report": func(h *hub, build func(id, waits string) *dispatch.Orchestrator) {
 			old, canary := build("old", "add"), build("new", "plus")
@@ -182,9 +182,9 @@ func TestBlockedLog_otherCauses_doNotBlameTheCanary(t *testing.T) {
 				h.t.Fatal(err)
 			}
 			in := h.start("sleeper", 0)
-			h.give(canary)
+			h.passRecords(canary)
 			h.raise(in, "", 1)
-			h.give(old)
+			h.passRecords(old)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,8 +27,8 @@ func (h *hub) orchestrator(r *perdure.Registry, build string) *dispatch.Orchestr
 	return o
 }
 
-// give passes the visible inbox records to o once, and returns the IDs of the records that failed.
-func (h *hub) give(o *dispatch.Orchestrator) (failed []string) {
+// passRecords passes the visible inbox records to o once, and returns the IDs of the records that failed.
+func (h *hub) passRecords(o *dispatch.Orchestrator) (failed []string) {
 	h.t.Helper()
 	records := h.receive(h.Provider.Config().InboxURL)
 	failed = o.HandleRecords(h.t.Context(), records)
@@ -88,12 +88,12 @@ func TestR18_nondeterministicCode_blocksUntilItIsFixed(t *testing.T) {
 		for i := range 2 {
 			h.raise(in, "", i+1)
 			time.Sleep(10 * time.Minute)
-			if failed := h.give(broken); len(failed) != i+1 || h.read(in).Status != provider.StatusRunning {
+			if failed := h.passRecords(broken); len(failed) != i+1 || h.read(in).Status != provider.StatusRunning {
 				t.Fatalf("delivery %d: got %d failed messages, the instance is %s", i+1, len(failed), h.read(in).Status)
 			}
 		}
 		time.Sleep(10 * time.Minute)
-		if failed := h.give(broken); len(failed) > 0 {
+		if failed := h.passRecords(broken); len(failed) > 0 {
 			t.Fatalf("third delivery: got %d failed messages, want none", len(failed))
 		}
 		now := h.read(in)
@@ -103,20 +103,20 @@ func TestR18_nondeterministicCode_blocksUntilItIsFixed(t *testing.T) {
 			now.Diagnosis.Got != `ExternalEventSubscribed "plus"` {
 			t.Fatalf("the instance is %s with diagnosis %+v, want blocked", now.Status, now.Diagnosis)
 		}
-		if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
+		if woken, err := h.Renewer.Sweep(ctx); woken != 0 || err != nil {
 			t.Errorf("the sweeper woke %d instances, %v; want none before another build reports", woken, err)
 		}
 		time.Sleep(time.Second)
 		fixed := h.orchestrator(sleeper(3, "add"), "fixed")
-		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+		if woken, err := h.Renewer.Sweep(ctx); woken != 1 || err != nil {
 			t.Errorf("the sweeper woke %d instances, %v; want 1", woken, err)
 		}
-		h.give(fixed)
+		h.passRecords(fixed)
 		if now := h.read(in); now.Status != provider.StatusRunning || now.Diagnosis != nil {
 			t.Errorf("after the fix, the instance is %s with diagnosis %+v", now.Status, now.Diagnosis)
 		}
 		h.raise(in, "", 4)
-		h.give(fixed)
+		h.passRecords(fixed)
 		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 		if err != nil || string(end.Output) != "7" {
 			t.Errorf("ended with %s %s, %v, want the sum of all three events", end.Kind, end.Output, err)
@@ -151,20 +151,20 @@ func TestR18_parkedInputsAndContinueAsNew_nextExecutionReceivesThem(t *testing.T
 				h.raise(in, "first", 1)
 				for range 3 {
 					time.Sleep(10 * time.Minute)
-					h.give(broken)
+					h.passRecords(broken)
 				}
 				c.rest.InstanceID = in.InstanceID
 				h.raise(in, "first", 1) // a duplicate
 				h.send(c.rest)
 				for range 3 {
-					h.give(broken)
+					h.passRecords(broken)
 					time.Sleep(10 * time.Minute)
 				}
 				if now := h.read(in); now.Status != provider.StatusBlocked {
 					t.Fatalf("the instance is %s, want blocked", now.Status)
 				}
 				h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
-				h.give(h.orchestrator(versions("1"), "fixed"))
+				h.passRecords(h.orchestrator(versions("1"), "fixed"))
 				if now := h.read(in); now.Status != c.want {
 					t.Errorf("the instance is %s, want %s", now.Status, c.want)
 				}
@@ -181,7 +181,7 @@ func TestR18_unregisteredName_waitsForItsBuild(t *testing.T) {
 		other := h.orchestrator(versions("1"), "other")
 		for range 3 {
 			time.Sleep(10 * time.Minute)
-			h.give(other)
+			h.passRecords(other)
 		}
 		now := h.read(in)
 		if now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
@@ -190,14 +190,14 @@ func TestR18_unregisteredName_waitsForItsBuild(t *testing.T) {
 		}
 		h.raise(in, "e", 5) // is parked at once, because the instance is blocked
 		for range 3 {
-			h.give(other)
+			h.passRecords(other)
 			time.Sleep(10 * time.Minute)
 		}
 		right := h.orchestrator(sleeper(1, "add"), "right")
-		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+		if woken, err := h.Renewer.Sweep(ctx); woken != 1 || err != nil {
 			t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 		}
-		h.give(right)
+		h.passRecords(right)
 		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "5" {
 			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 		}
@@ -215,15 +215,15 @@ func TestR18_oldEnvironmentParks_sweeperWakesTheInstance(t *testing.T) {
 		in := h.start("sleeper", 0)
 		for range 3 {
 			time.Sleep(10 * time.Minute)
-			h.give(old)
+			h.passRecords(old)
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked {
 			t.Fatalf("the instance is %s, want blocked", now.Status)
 		}
-		if woken, err := h.Timekeeper.Sweep(ctx); woken == 0 || err != nil {
+		if woken, err := h.Renewer.Sweep(ctx); woken == 0 || err != nil {
 			t.Fatalf("the sweeper woke %d instances, %v; want at least 1", woken, err)
 		}
-		h.give(fresh)
+		h.passRecords(fresh)
 		if now := h.read(in); now.Status != provider.StatusRunning {
 			t.Errorf("the instance is %s, want running", now.Status)
 		}
@@ -242,7 +242,7 @@ func TestBlocked_terminated_needsNoCode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if failed := h.give(broken); len(failed) > 0 {
+		if failed := h.passRecords(broken); len(failed) > 0 {
 			t.Error("the termination failed without the code of the instance")
 		}
 		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
@@ -261,7 +261,7 @@ func TestFailOnNondeterminism_threeDeliveries_failTheInstance(t *testing.T) {
 		strict := h.orchestrator(sleeper(2, "plus", perdure.FailOnNondeterminism()), "strict")
 		h.raise(in, "", 1)
 		for range 3 {
-			h.give(strict)
+			h.passRecords(strict)
 			time.Sleep(10 * time.Minute)
 		}
 		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
@@ -272,7 +272,7 @@ func TestFailOnNondeterminism_threeDeliveries_failTheInstance(t *testing.T) {
 }
 
 // Code that blocks outside perdure blocks its instance. The diagnosis names the line.
-func TestBlocked_codeBlocksOutside_diagnosisNamesTheLine(t *testing.T) {
+func TestBlocked_codeBlocksOutsideTheEngine_diagnosisNamesTheLine(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(_ *perdure.OrchestrationContext, _ int) (int, error) {
@@ -288,7 +288,7 @@ func TestBlocked_codeBlocksOutside_diagnosisNamesTheLine(t *testing.T) {
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
 			now.Diagnosis.Type != history.TypeBlockingCall {
 			t.Errorf("the instance is %s with diagnosis %+v, want blocked", now.Status, now.Diagnosis)
-		} else if m := now.Diagnosis.Message; !strings.Contains(m, "TestBlocked_codeBlocksOutside_") ||
+		} else if m := now.Diagnosis.Message; !strings.Contains(m, "TestBlocked_codeBlocksOutsideTheEngine_") ||
 			!strings.Contains(m, "(dispatch/blocked_test.go:") {
 			t.Errorf("the diagnosis lacks the line: %s", m)
 		}

@@ -60,7 +60,7 @@ const (
 // logged.
 func TestCancelLog_activityObservesIt_hasTwoLines(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever, job{Takes: time.Hour, Longer: 9 * time.Second})
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(time.Minute + 400*time.Millisecond)
@@ -88,7 +88,7 @@ func TestCancelLog_activityObservesIt_hasTwoLines(t *testing.T) {
 // The activity was cancelled before it started.
 func TestCancelLog_activityNeverStarted_hasOneLine(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever)
 		time.Sleep(time.Second)
 		f.cancel(in, 3)
@@ -103,7 +103,7 @@ func TestCancelLog_activityNeverStarted_hasOneLine(t *testing.T) {
 func TestCancelLog_panicInTheGracePeriod_isAWarning(t *testing.T) {
 	t.Parallel()
 	for _, omit := range []bool{false, true} {
-		onFloor(t, func(ctx context.Context, f *floor) {
+		onJobHub(t, func(ctx context.Context, f *jobHub) {
 			in := f.jobsOf("a", job{Takes: time.Hour, Longer: 2 * time.Second, Panics: true})
 			over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.OmitErrorTexts = omit }))
 			time.Sleep(time.Minute)
@@ -119,7 +119,7 @@ func TestCancelLog_panicInTheGracePeriod_isAWarning(t *testing.T) {
 			}
 		})
 	}
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{Takes: time.Hour, Panics: true})
 		ctx, stop := context.WithTimeout(ctx, time.Minute)
 		defer stop()
@@ -178,11 +178,11 @@ func TestCancelLog_thousandChildren_haveOneLinePerTurn(t *testing.T) {
 }
 
 // The parent's cancel finds an instance of another start, or no instance.
-func TestCancelLog_childRefuses_isLogged(t *testing.T) {
+func TestCancelLog_childRejectsTheCancel_isLogged(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
 	inBubble(t, simhub.Options{Logger: log.logger()}, func(_ context.Context, h *hub) {
-		stranger := h.startAs("c", "waits-a-day", 0)
+		otherInstance := h.startAs("c", "waits-a-day", 0)
 		h.turn(0)
 		parent := h.startAs("p", "gives-up-child", 0)
 		h.turn(0)
@@ -191,16 +191,16 @@ func TestCancelLog_childRefuses_isLogged(t *testing.T) {
 		for range 3 {
 			h.turn(0)
 		}
-		log.wantLine(t, eventChildCancelRejected, "level=INFO", "instance=c", "execution="+stranger.ExecutionID,
+		log.wantLine(t, eventChildCancelRejected, "level=INFO", "instance=c", "execution="+otherInstance.ExecutionID,
 			"parent=p",
 			"parentExecution="+parent.ExecutionID, "parentEventId=3", "reason=requested",
 			`error="instance \"c\" belongs to another start"`)
 		log.wantLine(t, eventChildCancelFailed, "level=WARN", "instance=p", "execution="+parent.ExecutionID,
 			"children=1",
 			`first="#3 c"`, `error="instance \"c\" belongs to another start"`)
-		h.send(cancelMessage("nobody", "s1"))
+		h.send(cancelMessage("missing", "s1"))
 		h.turn(0)
-		log.wantLine(t, eventChildNeverStarted, "level=INFO", "instance=nobody", "parent=parent", "parentExecution=px",
+		log.wantLine(t, eventChildNeverStarted, "level=INFO", "instance=missing", "parent=parent", "parentExecution=px",
 			"parentEventId=3", "reason=parent_cancelled")
 	})
 }

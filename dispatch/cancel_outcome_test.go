@@ -68,7 +68,7 @@ func (s *sagas) wantCancelOutcome(in provider.Instance, want client.CancelOutcom
 // 1. An attempt of an activity has run, and the next attempt is due.
 // 2. Its queue is removed from the stack, so the next attempt cannot be sent.
 // 3. The activity is cancelled. Its end is not never_began, because an attempt has run.
-func TestCancelOutcome_nextAttemptCannotBeSent_isNotNeverBegan(t *testing.T) {
+func TestCancelOutcome_nextAttemptCannotBeSent_isNotNeverStarted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		job  spec
@@ -97,8 +97,8 @@ func TestCancelOutcome_nextAttemptCannotBeSent_isNotNeverBegan(t *testing.T) {
 				later := s.withoutQueues(s.limited())
 				for range 20 {
 					time.Sleep(time.Second)
-					h.Timekeeper.HandleRecords(ctx, h.receive(h.Provider.Config().TimersURL))
-					h.give(later)
+					h.Renewer.HandleRecords(ctx, h.receive(h.Provider.Config().TimersURL))
+					h.passRecords(later)
 				}
 				h.wantOutput(in, c.ends)
 				s.wantCancelOutcome(in, c.why)
@@ -111,7 +111,7 @@ func TestCancelOutcome_nextAttemptCannotBeSent_isNotNeverBegan(t *testing.T) {
 // 1. An activity runs.
 // 2. The message that scheduled the activity is redelivered, after its queue was removed from the stack.
 // 3. The activity is cancelled. Its end is not never_began, because the code may have run.
-func TestCancelOutcome_queueIsRemoved_isNotNeverBegan(t *testing.T) {
+func TestCancelOutcome_queueIsRemoved_isNotNeverStarted(t *testing.T) {
 	t.Parallel()
 	s := &sagas{}
 	inBubble(t, simhub.Options{Registry: s.listening(false)}, func(ctx context.Context, h *hub) {
@@ -131,7 +131,7 @@ func TestCancelOutcome_queueIsRemoved_isNotNeverBegan(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		s.cancelActivity(in)
 		undeleted()
-		h.give(s.withoutQueues(s.listening(false)))
+		h.passRecords(s.withoutQueues(s.listening(false)))
 		if n := len(s.seen(&s.begun)); n != 1 {
 			t.Fatalf("got %d runs, want 1", n)
 		}

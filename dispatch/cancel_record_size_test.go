@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// babble returns text that does not compress. Each seed has a different text.
-func babble(seed uint64, n int) string {
+// randomText returns text that does not compress. Each seed has a different text.
+func randomText(seed uint64, n int) string {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	b := make([]byte, n*3/4)
 	for i := range b {
@@ -37,8 +37,8 @@ func cancelsMany(turns, each, bytes int) *perdure.Registry {
 		length := 0
 		for turn := range turns {
 			for i := range each {
-				f := perdure.CallActivityByName[int](ctx, "nobody", 1)
-				f.Cancel(babble(uint64(turn*each+i), bytes))
+				f := perdure.CallActivityByName[int](ctx, "missing", 1)
+				f.Cancel(randomText(uint64(turn*each+i), bytes))
 				if _, err := f.Await(ctx); err != nil {
 					length = len(err.Error())
 				}
@@ -77,7 +77,7 @@ func TestCancelRecord_oversizedMessage_isCut(t *testing.T) {
 			in := h.start("sleeper", 0)
 			h.turn(0)
 			h.send(provider.Message{
-				Kind: kind, InstanceID: in.InstanceID, Text: babble(1, 600<<10), Reason: "requested",
+				Kind: kind, InstanceID: in.InstanceID, Text: randomText(1, 600<<10), Reason: "requested",
 				RequestedBy: history.RequestedByClient,
 			})
 			end := h.finish(in)
@@ -130,7 +130,7 @@ func TestCancelRecord_turnCancelsTooMany_instanceFails(t *testing.T) {
 			return 0, err
 		}
 		for i := range many {
-			perdure.CallActivityByName[int](ctx, "nobody", 1).Cancel(babble(uint64(i), 32))
+			perdure.CallActivityByName[int](ctx, "missing", 1).Cancel(randomText(uint64(i), 32))
 		}
 		_, err := perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
 		return 0, err

@@ -26,7 +26,7 @@ import (
 
 // racesRegistry returns an orchestration with a number of races. The event wins each race, and an activity loses.
 // Another activity runs during all of them.
-func racesRegistry(f *floor) *perdure.Registry {
+func racesRegistry(f *jobHub) *perdure.Registry {
 	r := f.registry()
 	perdure.AddOrchestration(r, "races", func(ctx *perdure.OrchestrationContext, races int) (int, error) {
 		beside := perdure.CallActivityByName[string](ctx, "job", forever)
@@ -44,10 +44,10 @@ func racesRegistry(f *floor) *perdure.Registry {
 
 // withRaces runs test with an instance that waits in its first race.
 func withRaces(
-	t *testing.T, o simhub.Options, races int, test func(ctx context.Context, f *floor, in provider.Instance),
+	t *testing.T, o simhub.Options, races int, test func(ctx context.Context, f *jobHub, in provider.Instance),
 ) {
 	t.Helper()
-	f := &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}
+	f := &jobHub{causes: map[int64]error{}, seen: map[int64]time.Time{}}
 	o.Registry = racesRegistry(f)
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		f.hub = h
@@ -59,7 +59,7 @@ func withRaces(
 }
 
 // race ends race n in a turn of an environment.
-func (f *floor) race(in provider.Instance, n, environment int) {
+func (f *jobHub) race(in provider.Instance, n, environment int) {
 	f.t.Helper()
 	time.Sleep(time.Duration(1+n*7919%1000) * time.Millisecond) // varies the times
 	f.raise(in, fmt.Sprint("e", n), n)
@@ -74,7 +74,7 @@ func TestCancelRecord_3000thRace_costsAsManyWriteUnitsAsTheFirst(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const races = 3200
-	withRaces(t, simhub.Options{}, races, func(ctx context.Context, f *floor, in provider.Instance) {
+	withRaces(t, simhub.Options{}, races, func(ctx context.Context, f *jobHub, in provider.Instance) {
 		beside := f.receive("sim://default")[:1] // the activity that runs during all races
 		over := make(chan []string, 1)
 		go func() { over <- f.worker(nil).HandleRecords(ctx, beside) }()
@@ -121,7 +121,7 @@ func TestCancelRecord_3000thRace_costsAsManyWriteUnitsAsTheFirst(t *testing.T) {
 }
 
 // wantLosersNotRun fails the test if a new worker runs a cancelled activity, old or recent, or reads too much.
-func (f *floor) wantLosersNotRun(ctx context.Context, in provider.Instance) {
+func (f *jobHub) wantLosersNotRun(ctx context.Context, in provider.Instance) {
 	f.t.Helper()
 	o, err := f.Provider.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
 	if err != nil {
@@ -165,7 +165,7 @@ func TestCancelRecord_coldTurns_matchesTheHistory(t *testing.T) {
 	for name, o := range map[string]simhub.Options{"cold": {CacheBytes: 1}, "three environments": {Environments: 3}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			withRaces(t, o, races, func(ctx context.Context, f *floor, in provider.Instance) {
+			withRaces(t, o, races, func(ctx context.Context, f *jobHub, in provider.Instance) {
 				for n := 1; n <= races; n++ {
 					f.race(in, n, n%max(o.Environments, 1))
 				}
@@ -216,7 +216,7 @@ func TestCancelRecord_coldTurns_matchesTheHistory(t *testing.T) {
 // 3. The first activity starts. Its next poll reads that decision again.
 func TestCancelRecord_pollBeforeAStart_isReadAgain(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever, forever, forever)
 		records := f.receive("sim://default")
 		if len(records) != 3 {

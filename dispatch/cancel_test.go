@@ -122,11 +122,11 @@ func (h *hub) wantChildResponse(parent provider.Instance, want string) {
 		if e.SourceEventID != 3 || e.Kind == history.SubOrchestrationCancelRequested {
 			continue
 		}
-		answer := string(e.Kind)
+		response := string(e.Kind)
 		if e.Error != nil {
-			answer += fmt.Sprintf(" %s %s: %s", e.InstanceID, e.Error.Type, e.Error.Message)
+			response += fmt.Sprintf(" %s %s: %s", e.InstanceID, e.Error.Type, e.Error.Message)
 		}
-		answers = append(answers, answer)
+		answers = append(answers, response)
 	}
 	if len(answers) != 1 || answers[0] != want {
 		h.t.Errorf("got responses %q in the parent's history, want %q", answers, want)
@@ -137,7 +137,7 @@ func (h *hub) wantChildResponse(parent provider.Instance, want string) {
 func TestCancelChild_anotherStartHasTheID_failsAsNotFound(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
-		stranger := h.startAs("c", "waits-a-day", 0)
+		otherInstance := h.startAs("c", "waits-a-day", 0)
 		h.turn(0)
 		parent := h.startAs("p", "gives-up-child", 0)
 		h.turn(0)
@@ -152,7 +152,7 @@ func TestCancelChild_anotherStartHasTheID_failsAsNotFound(t *testing.T) {
 		}
 		h.wantChildResponse(parent,
 			`SubOrchestrationCancelFailed c `+history.TypeNotFound+`: instance "c" belongs to another start`)
-		if s := h.read(stranger).Status; s == provider.StatusCancelled {
+		if s := h.read(otherInstance).Status; s == provider.StatusCancelled {
 			t.Error("the other instance is cancelled")
 		}
 	})

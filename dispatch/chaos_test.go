@@ -40,22 +40,22 @@ func chaos(t *testing.T, seed uint64) {
 		return rng.Float64()
 	}
 	var calmAt time.Time
-	stormy := func() bool { return time.Now().Before(calmAt) }
+	mayFail := func() bool { return time.Now().Before(calmAt) }
 	crash := simhub.Crash(func(simaws.Call) (before, after bool) {
-		if !stormy() {
+		if !mayFail() {
 			return false, false
 		}
 		x := float()
 		return x < 0.04, x > 0.93
 	})
 	pause := func() {
-		if stormy() && float() < 0.25 {
+		if mayFail() && float() < 0.25 {
 			time.Sleep(time.Duration(float() * 5 * float64(time.Second)))
 		}
 	}
-	w := newWitness()
+	w := newMonitor()
 	o := simhub.Options{Environments: 3, InboxVisibility: 2 * time.Second, WorkVisibility: 2 * time.Second}
-	o.MaxAttempts, o.EndOnRedelivery = crashLimitOf(seed * weathers)
+	o.MaxAttempts, o.EndOnRedelivery = crashLimitOf(seed * faultSchedules)
 	w.limited(o.MaxAttempts)
 	o.Intercept = func(ctx context.Context, c simaws.Call, next func() error) error {
 		pause()

@@ -122,7 +122,7 @@ func TestR10_startIsRepeated_startsNoSecondInstance(t *testing.T) {
 
 // 1. A child has ended and is purged. Another instance has its ID.
 // 2. The start of the child is redelivered. The session reports outcome_lost, because the outcome is unknown.
-func TestR10_startOfAPastLifeComesAgain_parentIsToldThatItsOutcomeIsLost(t *testing.T) {
+func TestR10_startOfAnEarlierIncarnationIsRedelivered_parentReceivesOutcomeLost(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		start := h.endedChild()
@@ -257,11 +257,11 @@ func TestChild_parentContinuedAsNew_outcomeIsDropped(t *testing.T) {
 		h.raise(in, "1", 1)
 		h.raise(in, "2", 2)
 		h.turn(0)
-		answer := outputs.ChildOutcome("c", &history.Parent{
+		response := outputs.ChildOutcome("c", &history.Parent{
 			InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, EventID: 3,
 		})
-		answer.Result = encoded(t, 5)
-		h.send(answer)
+		response.Result = encoded(t, 5)
+		h.send(response)
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Error("the outcome failed")
 		}
@@ -306,7 +306,7 @@ func (h *hub) delayed() provider.Instance {
 }
 
 // Messages that arrive before the start time are committed but do not run the code. The sweeper sends no wake.
-func TestR11ADelayedStart_messagesArriveEarly_areKept(t *testing.T) {
+func TestR11_messagesBeforeDelayedStart_areConsumedByFirstTurn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.delayed()
@@ -318,7 +318,7 @@ func TestR11ADelayedStart_messagesArriveEarly_areKept(t *testing.T) {
 				h.raise(in, "1", 1)
 			}
 			time.Sleep(time.Minute)
-			if woken, err := h.Timekeeper.Sweep(ctx); woken > 0 || err != nil {
+			if woken, err := h.Renewer.Sweep(ctx); woken > 0 || err != nil {
 				t.Errorf("the sweeper woke %d instances, %v; want none", woken, err)
 			}
 		}
@@ -352,7 +352,7 @@ func TestR11ADelayedStart_messagesArriveEarly_areKept(t *testing.T) {
 
 // The clock of the function that runs the turn is behind the clock of the function that fired the timer. The turn uses
 // the time of the timer. Otherwise, it would drop the only message that starts the instance.
-func TestR11ADelayedStart_clockIsBehind_timerCounts(t *testing.T) {
+func TestR11_clockIsSlowAtDelayedStart_timerStartsTheInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.delayed()
@@ -369,7 +369,7 @@ func TestR11ADelayedStart_clockIsBehind_timerCounts(t *testing.T) {
 
 // A client sends the timer of a delayed start before it writes the start. If the client crashes in between, no start
 // lacks its timer.
-func TestR11ADelayedStart_clientWritesIt_sendsTheTimerFirst(t *testing.T) {
+func TestR11_delayedStartByClient_sendsTheTimerBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.delayed()

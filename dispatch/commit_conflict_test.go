@@ -31,16 +31,16 @@ func (h *hub) acknowledge(batch []provider.Record, failed []string) {
 // the same batch and commits first. Environment 0 crashes at the first send of work items for which dies returns true.
 func (h *hub) conflictWith(ctx context.Context, batch []provider.Record, dies func(*sqs.SendMessageBatchInput) bool) {
 	h.t.Helper()
-	zombie, done := false, false
+	stale, done := false, false
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-		if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok && *send.QueueUrl == "sim://default" &&
+		if send, ok := c.Input.(*sqs.SendMessageBatchInput); stale && ok && *send.QueueUrl == "sim://default" &&
 			dies(send) {
 			return errors.New("the process crashed between commit and dispatch")
 		}
 		if isCommit(c, "h#0000000002") && !done {
-			zombie, done = true, true
+			stale, done = true, true
 			h.Orchestrators[0].HandleRecords(ctx, batch)
-			zombie = false
+			stale = false
 		}
 		return next()
 	})
@@ -79,8 +79,8 @@ func TestR9_anotherSessionRecordsRejectedOutput_isRedispatched(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "fallback", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		nowhere := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere"))
-		if _, err := nowhere.Call(ctx, 1).Await(ctx); err == nil {
+		missingQueue := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere"))
+		if _, err := missingQueue.Call(ctx, 1).Await(ctx); err == nil {
 			return 0, nil
 		}
 		return perdure.CallActivity(ctx, inc, n).Await(ctx)

@@ -115,7 +115,7 @@ func TestR3_eventsArriveDuringContinueAsNew_countOnce(t *testing.T) {
 }
 
 // Events arrive before the code waits for them, and remain unobserved through two executions.
-func TestR3_eventsThatWereNotObserved_areHandedOn(t *testing.T) {
+func TestR3_unobservedEvents_areCarriedOver(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "later", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -290,11 +290,11 @@ func TestContinueAsNew_invocationLimit_interceptorSeesNoError(t *testing.T) {
 // Continue-as-new uses the highest registered version, unless the instance was started with a version.
 func TestContinueAsNew_startedWithAVersion_keepsIt(t *testing.T) {
 	t.Parallel()
-	for asked, want := range map[string]string{"": `"2"`, "1": `"1"`} {
+	for queried, want := range map[string]string{"": `"2"`, "1": `"1"`} {
 		old, both := versions("1"), versions("1", "2")
 		inBubble(t, simhub.Options{Registry: old, Environments: 1}, func(ctx context.Context, h *hub) {
 			start := provider.Start{
-				InstanceID: "i-1", Name: "which", Version: asked, Input: encoded(t, 1), StartID: "s",
+				InstanceID: "i-1", Name: "which", Version: queried, Input: encoded(t, 1), StartID: "s",
 			}
 			in, err := h.Provider.StartOrchestration(ctx, start)
 			if err != nil {
@@ -303,11 +303,11 @@ func TestContinueAsNew_startedWithAVersion_keepsIt(t *testing.T) {
 			h.turn(0)
 			newer := h.orchestrator(both, "newer")
 			h.raise(in, "1", 1)
-			h.give(newer)
+			h.passRecords(newer)
 			end, err := h.Provider.ReadTerminalEvent(ctx, h.read(in).ExecutionID)
 			if err != nil || end.Kind != history.OrchestrationCompleted || string(end.Output) != want {
 				t.Errorf("started with version %q: ended with %s %s, %v, want %s",
-					asked, end.Kind, end.Output, err, want)
+					queried, end.Kind, end.Output, err, want)
 			}
 		})
 	}

@@ -130,7 +130,7 @@ func TestCost_cancelOf2000Activities_equalsCancelOfTwo(t *testing.T) {
 // and three reads of half a unit in between.
 func TestCost_activitiesWithoutCancellation(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		f.jobsOf("a", job{Takes: time.Millisecond})
 		f.Cloud.ResetCounts()
 		<-f.handled(ctx, f.worker(nil))

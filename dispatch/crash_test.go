@@ -55,27 +55,27 @@ func scenarios() []scenario {
 		{"again", 3, `"0 left, 6 counted"`, 5, nil},
 		{"again-at-once", 3, `"done"`, 4, nil},
 		{"child-again", 2, `"0 left, 3 counted"`, 4, nil},
-		{"talks", sendInput{Events: 3}, `"3 delivered; heard [0 1 2]"`, 2, nil},
-		{"talks", sendInput{Events: 3, Anew: true}, `"3 delivered; heard [0 1 2]"`, 2, nil},
-		{"tells", sendInput{To: "nobody", Events: 2}, `"2 absent"`, 1, nil},
-		{"tells", sendInput{To: "i-1", Events: 2}, `"2 delivered"`, 1, nil},
-		{"meets", "c", `"heard [7 8]"`, 2, nil},
-		{"tells-the-dead", "c", `"1 over"`, 2, nil},
+		{"exchange", sendInput{Events: 3}, `"3 delivered; received [0 1 2]"`, 2, nil},
+		{"exchange", sendInput{Events: 3, Continues: true}, `"3 delivered; received [0 1 2]"`, 2, nil},
+		{"sender", sendInput{To: "missing", Events: 2}, `"2 absent"`, 1, nil},
+		{"sender", sendInput{To: "i-1", Events: 2}, `"2 delivered"`, 1, nil},
+		{"starts-receiver", "c", `"received [7 8]"`, 2, nil},
+		{"sends-to-ended", "c", `"1 over"`, 2, nil},
 		{"calls", calling{To: "c", Calls: 2, tallying: tallying{Left: 2}}, `"[[0] [0 1]]"`, 2, nil},
 		{
 			"calls",
-			calling{To: "c", Calls: 3, tallying: tallying{Left: 3, Anew: true, Slow: true}},
+			calling{To: "c", Calls: 3, tallying: tallying{Left: 3, Continues: true, Slow: true}},
 			`"[[0] [0 1] [0 1 2]]"`, 2, nil,
 		},
 		{"calls", calling{To: "c", Calls: 2, ID: "u", tallying: tallying{Left: 1, Slow: true}}, `"[[0] [0]]"`, 2, nil},
 		{"calls", calling{To: "i-1", Calls: 2}, `"[[0] [0 1]]"`, 1, nil},
-		{"calls-nobody", "c", `"true"`, 1, nil},
-		{"calls-the-dead", "c", `"true"`, 2, nil},
-		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedMeanwhile},
-		{"pauses", pausing{Events: 3, Anew: true}, `"heard [0 1 2]"`, 4, pausedMeanwhile},
-		{"pauses", pausing{Events: 3}, `"heard [0 1 2]"`, 2, pausedBeforeStart},
+		{"calls-missing", "c", `"true"`, 1, nil},
+		{"calls-ended", "c", `"true"`, 2, nil},
+		{"pauses", pausing{Events: 3}, `"received [0 1 2]"`, 2, pausedMeanwhile},
+		{"pauses", pausing{Events: 3, Continues: true}, `"received [0 1 2]"`, 4, pausedMeanwhile},
+		{"pauses", pausing{Events: 3}, `"received [0 1 2]"`, 2, pausedBeforeStart},
 		{"updates", updating{Events: 2}, "5", 1, updatedMeanwhile},
-		{"updates", updating{Events: 2, Anew: true}, "5", 1, updatedMeanwhile},
+		{"updates", updating{Events: 2, Continues: true}, "5", 1, updatedMeanwhile},
 		{"hands-over", false, `"answered"`, 1, completedMeanwhile},
 		{"hands-over", true, `"answered"`, 1, completedMeanwhile},
 	}
@@ -161,7 +161,7 @@ func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (c
 	t.Helper()
 	intercept, calls := simhub.CrashAt(n, after)
 	o.Intercept = intercept
-	o.Tasks = &simhub.TaskWitness{}
+	o.Tasks = &simhub.TaskMonitor{}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		in := h.start(s.name, s.input)
 		if s.meanwhile != nil {

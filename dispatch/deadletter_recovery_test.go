@@ -30,7 +30,7 @@ import (
 // recoverDeadLetters runs one sweep, which recovers dead letters.
 func (h *hub) recoverDeadLetters(ctx context.Context) {
 	h.t.Helper()
-	if _, err := h.Timekeeper.Sweep(ctx); err != nil {
+	if _, err := h.Renewer.Sweep(ctx); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -106,7 +106,7 @@ func TestR13_eventRecoveredTwice_arrivesOnce(t *testing.T) {
 				}
 				return next()
 			})
-			if _, err := h.Timekeeper.Sweep(ctx); err == nil {
+			if _, err := h.Renewer.Sweep(ctx); err == nil {
 				t.Error("sweep did not report the failure")
 			}
 			h.interfere(nil)

@@ -18,7 +18,7 @@ import (
 // 1. A client sends the timer of a delayed start, and its write of the start is slow.
 // 2. The timer fires when it is due and finds no instance.
 // 3. The write succeeds, and the client sends a wake, which runs the first turn.
-func TestR11ADelayedStart_writtenLate_runsAtOnce(t *testing.T) {
+func TestR11_delayedStartWrittenAfterItsDueTime_runsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, takes := range map[string]time.Duration{
 		"in time": time.Second, "shortly before the start time": 6 * time.Second, "when due": 10 * time.Second,
@@ -69,7 +69,7 @@ func TestR11ADelayedStart_writtenLate_runsAtOnce(t *testing.T) {
 
 // A session writes a delayed start by message. Each call fails or loses its response, in one run each. The timer of the
 // start is sent.
-func TestR11ADelayedStartByMessage_callFails_timerIsSent(t *testing.T) {
+func TestR11_delayedStartByMessageFailsAtAnyCall_timerIsSent(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for n := int64(1); ; n++ {

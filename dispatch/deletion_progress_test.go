@@ -134,10 +134,10 @@ func (h *hub) runLongPurge(ctx context.Context, long longPurge, dies bool) {
 			h.t.Errorf("after the crash of the purge: got status %s, want deleting", s.Status)
 		}
 		time.Sleep(3 * time.Minute)
-		_ = must(h.Timekeeper.Sweep(ctx))
+		_ = must(h.Renewer.Sweep(ctx))
 	}
 	_, err = h.Provider.ReadInstance(ctx, in.InstanceID)
-	results, payloads := h.storedAnswers(in.InstanceID), len(h.keysOf(ctx, in.ExecutionID))
+	results, payloads := h.storedResults(in.InstanceID), len(h.keysOf(ctx, in.ExecutionID))
 	if !errors.Is(err, provider.ErrNotFound) || results > 0 || payloads > 0 {
 		h.t.Errorf("got %v, %d update results and %d payloads, want none", err, results, payloads)
 	}

@@ -87,12 +87,12 @@ func TestDeletion_activityRuns_isCancelled(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	var seen chan error
-	stand := func(ctx context.Context, _ int) (int, error) {
+	block := func(ctx context.Context, _ int) (int, error) {
 		<-ctx.Done()
 		seen <- context.Cause(ctx)
 		return 0, context.Cause(ctx)
 	}
-	perdure.AddActivity(r, "stand", stand)
+	perdure.AddActivity(r, "stand", block)
 	perdure.AddOrchestration(r, "guard", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		return perdure.CallActivityByName[int](ctx, "stand", 1).Await(ctx)
 	})
@@ -530,7 +530,7 @@ func (h *hub) deleteFamily(ctx context.Context, what string, del func(c *client.
 	}
 	if err := del(client.New(h.Provider)); err != nil {
 		h.serveFor(3 * time.Minute)
-		if _, err := h.Timekeeper.Sweep(ctx); err != nil {
+		if _, err := h.Renewer.Sweep(ctx); err != nil {
 			h.t.Errorf("%s: sweep: %v", what, err)
 		}
 	}
@@ -642,10 +642,10 @@ func TestSweeper_abandonedDeletionHasCompleted_keepsTheNextIncarnation(t *testin
 				h.turn(0)
 				h.failDeletion(in.InstanceID, func(c simaws.Call) bool { return isCommit(c, "h#0000000001") })
 				time.Sleep(10 * time.Minute)
-				var lives atomic.Bool
+				var nextRuns atomic.Bool
 				h.interfere(func(_ context.Context, call simaws.Call, next func() error) error {
 					err := next()
-					if call.Operation == c.after && h.queriedDeletions() && lives.CompareAndSwap(false, true) {
+					if call.Operation == c.after && h.queriedDeletions() && nextRuns.CompareAndSwap(false, true) {
 						h.purge(in.InstanceID)
 						_, startErr := h.Provider.StartOrchestration(ctx, provider.Start{
 							InstanceID: in.InstanceID, Name: c.life, Input: encoded(t, 1), StartID: "next",
@@ -655,11 +655,11 @@ func TestSweeper_abandonedDeletionHasCompleted_keepsTheNextIncarnation(t *testin
 					}
 					return err
 				})
-				_, err := h.Timekeeper.Sweep(ctx)
+				_, err := h.Renewer.Sweep(ctx)
 				h.interfere(nil)
-				if now := h.read(in); now.StartID != "next" || now.Status != c.want || !lives.Load() || err != nil {
+				if now := h.read(in); now.StartID != "next" || now.Status != c.want || !nextRuns.Load() || err != nil {
 					t.Errorf("the later incarnation is %s, started: %v, %v, want %s",
-						now.Status, lives.Load(), err, c.want)
+						now.Status, nextRuns.Load(), err, c.want)
 				}
 			})
 		})
@@ -689,7 +689,7 @@ func TestSweeper_deletionIsAbandoned_isCompleted(t *testing.T) {
 			want  provider.RuntimeStatus
 		}{{time.Minute, provider.StatusDeleting}, {2 * time.Minute, ""}, {time.Hour, ""}} {
 			time.Sleep(watch.after)
-			if _, err := h.Timekeeper.Sweep(ctx); err != nil {
+			if _, err := h.Renewer.Sweep(ctx); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()

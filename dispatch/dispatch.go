@@ -55,7 +55,7 @@ func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Rec
 //
 // Up to four queries run concurrently. Other queries wait until one of them returns or ctx ends. A handler with three
 // calls that have not returned is not called until one of them returns.
-func (o *Orchestrator) QueryInstance(ctx context.Context, q provider.QueryRequest) (answer json.RawMessage, err error) {
+func (o *Orchestrator) QueryInstance(ctx context.Context, q provider.QueryRequest) (result json.RawMessage, err error) {
 	return o.turns.QueryInstance(ctx, &q)
 }
 

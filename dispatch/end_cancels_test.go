@@ -81,7 +81,7 @@ func TestTerminate_blockedInstance_cancelsOpenTasks(t *testing.T) {
 		h.turn(0)
 		h.turn(0) // of the child
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
-		if failed := h.give(h.orchestrator(versions("1"), "broken")); len(failed) > 0 {
+		if failed := h.passRecords(h.orchestrator(versions("1"), "broken")); len(failed) > 0 {
 			t.Fatal("the termination failed without the code of the instance")
 		}
 		h.wantOpenTasksCancelled(in, string(perdure.ReasonOrchestrationTerminated), history.OrchestrationTerminated)
@@ -98,7 +98,7 @@ func TestFailOnNondeterminism_instanceFails_cancelsOpenTasks(t *testing.T) {
 		h.raise(in, "", 1)
 		strict := h.orchestrator(sleeper(2, "plus", perdure.FailOnNondeterminism()), "strict")
 		for range 3 {
-			h.give(strict)
+			h.passRecords(strict)
 			time.Sleep(10 * time.Minute)
 		}
 		h.wantOpenTasksCancelled(in, string(perdure.ReasonOrchestrationFailed), history.OrchestrationFailed)

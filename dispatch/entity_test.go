@@ -366,7 +366,7 @@ func TestR31_callerEnds_callIsProcessed(t *testing.T) {
 	for name, ends := range map[string]func(*perdure.OrchestrationContext, int) (int, error){
 		"ends":  func(*perdure.OrchestrationContext, int) (int, error) { return 1, nil },
 		"fails": func(*perdure.OrchestrationContext, int) (int, error) { return 1, errors.New("it failed") },
-		"anew": func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		"continue": func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 			if n > 0 {
 				return perdure.ContinueAsNew[int](ctx, 0)
 			}

@@ -233,7 +233,7 @@ func TestR28_errorDetailsWithoutTheirCodec_blockTheInstance(t *testing.T) {
 			}
 			h.deployWith(r, "with", []perdure.Codec{codec})
 			for range 4 {
-				_ = must(h.Timekeeper.Sweep(ctx))
+				_ = must(h.Renewer.Sweep(ctx))
 				h.serveFor(10 * time.Minute)
 			}
 			if got := must(client.Result[string](must(c.Status(ctx, "i-1")))); got != secret+", <nil>" {

@@ -307,7 +307,7 @@ func TestR29_nextAttemptIsDelayed_isSentByATimer(t *testing.T) {
 		h.wantEnd(in, "a1 a2")
 		by.wantStarts(t, "a1", "a2", "a1", "a1")
 		for _, c := range h.made() {
-			if in, gives := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); gives && *in.QueueUrl == h.fifoURL() {
+			if in, ok := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); ok && *in.QueueUrl == h.fifoURL() {
 				t.Error("an attempt was sent before it was due, and was released")
 			}
 		}
@@ -454,7 +454,7 @@ func redriven(ctx context.Context, h *hub, r provider.Record) error {
 // its batch.
 func TestR29_workerDies_keyIsFreeAfterItsLease(t *testing.T) {
 	t.Parallel()
-	for name, deaths := range map[string]struct {
+	for name, crashCount := range map[string]struct {
 		before int // earlier deliveries of the first record of the key
 		dies   time.Duration
 	}{"with a lease": {0, 10 * time.Second}, "at once in the third delivery": {2, 0}} {
@@ -463,7 +463,7 @@ func TestR29_workerDies_keyIsFreeAfterItsLease(t *testing.T) {
 			exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, _ *holders) {
 				first := h.start("holds", []hold{{Key: "a", Name: "a1", For: time.Minute}})
 				h.turn(0)
-				for range deaths.before {
+				for range crashCount.before {
 					if err := h.Provider.AbandonRecords(ctx, fifo, 0, h.receive(h.fifoURL())...); err != nil {
 						t.Error(err)
 					}
@@ -474,18 +474,18 @@ func TestR29_workerDies_keyIsFreeAfterItsLease(t *testing.T) {
 				began := time.Now()
 				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if _, renews := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); renews &&
-						time.Since(began) > deaths.dies {
+						time.Since(began) > crashCount.dies {
 						return errors.New("the process is dead")
 					}
 					return next()
 				})
 				records := h.receive(h.fifoURL())
 				go h.keyedWorker(newHolders()).HandleRecords(ctx, records)
-				time.Sleep(deaths.dies + time.Second)
+				time.Sleep(crashCount.dies + time.Second)
 				for len(h.receive(h.fifoURL())) == 0 && time.Since(began) < time.Hour {
 					time.Sleep(time.Second)
 				}
-				if took := time.Since(began); len(records) != 3 || took > deaths.dies+35*time.Second {
+				if took := time.Since(began); len(records) != 3 || took > crashCount.dies+35*time.Second {
 					t.Errorf("got %d records, and the key was free after %v, want 3 within the lease",
 						len(records), took)
 				}
@@ -654,14 +654,14 @@ func TestR29_queueIsMissing_errorNamesTheSetting(t *testing.T) {
 		in := h.start("holds", []hold{{Key: "a", Name: "a1"}})
 		h.wantEnd(in, "ExclusiveQueueError")
 		events := h.events(in)
-		said := ""
+		printed := ""
 		for _, e := range events {
 			if e.Kind == history.OutputFailed {
-				said = e.Error.Message
+				printed = e.Error.Message
 			}
 		}
-		if !strings.Contains(said, `set Exclusive in the WorkQueueProps of "default"`) || len(by.began) > 0 {
-			t.Errorf("got starts %q and error %q, want none and the setting", by.began, said)
+		if !strings.Contains(printed, `set Exclusive in the WorkQueueProps of "default"`) || len(by.began) > 0 {
+			t.Errorf("got starts %q and error %q, want none and the setting", by.began, printed)
 		}
 		h.checkIdle()
 	})

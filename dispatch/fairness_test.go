@@ -109,8 +109,8 @@ func TestFairnessKey_invalid_panics(t *testing.T) {
 	for _, key := range []string{strings.Repeat("k", 257), "\xff"} {
 		func() {
 			defer func() {
-				if said := fmt.Sprint(recover()); !strings.Contains(said, "WithFairnessKey") {
-					t.Errorf("%.10q: got panic %s, want one that names WithFairnessKey", key, said)
+				if printed := fmt.Sprint(recover()); !strings.Contains(printed, "WithFairnessKey") {
+					t.Errorf("%.10q: got panic %s, want one that names WithFairnessKey", key, printed)
 				}
 			}()
 			perdure.WithFairnessKey(key)

@@ -73,7 +73,7 @@ func TestR2_processDiesAfterTurnOfParkedEventEnds_statusIsWritten(t *testing.T) 
 		h.raise(in, "e", 5)
 		for range 3 {
 			time.Sleep(10 * time.Minute)
-			h.give(broken)
+			h.passRecords(broken)
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked {
 			t.Fatalf("the instance is %s, want blocked", now.Status)

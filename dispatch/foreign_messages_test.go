@@ -107,7 +107,7 @@ func TestMessage_invalid_becomesADeadLetterAtOnce(t *testing.T) {
 		tags[fmt.Sprint(i)] = "v"
 	}
 	many, _ := json.Marshal(tags)
-	bad := []struct{ says, body string }{
+	bad := []struct{ mentions, body string }{
 		{"hub", event("add", "e", `,"hub":"another"`)},
 		{"hub", `{"v":1,"kind":"terminate","instanceId":"i-1","hub":"another"}`},
 		{"name", event(long[:257], "e", "")},
@@ -144,7 +144,7 @@ func TestMessage_invalid_becomesADeadLetterAtOnce(t *testing.T) {
 			t.Fatalf("got %d dead letters, want %d", len(reasons), len(bad))
 		}
 		for i, b := range bad {
-			if !strings.Contains(reasons[i], b.says+" ") {
+			if !strings.Contains(reasons[i], b.mentions+" ") {
 				t.Errorf("%s: got reason %q", b.body[:min(len(b.body), 100)], reasons[i])
 			}
 		}

@@ -76,7 +76,7 @@ func registry() *perdure.Registry {
 	perdure.AddOrchestration(r, "hands-over", waitsForToken)
 	perdure.AddOrchestration(r, "no-queue", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, 1).Await(ctx)
-		return "went on after: " + err.Error(), nil
+		return "continued after: " + err.Error(), nil
 	})
 	return r
 }

@@ -561,7 +561,7 @@ func TestR20_clientRequest_stopsARunningActivity(t *testing.T) {
 		}}
 		withInlineWork(t, w, simhub.Options{InlineTimeout: 30 * time.Second}, nil, func(ctx context.Context, h *hub) {
 			in := h.start("works", 1)
-			asked := time.Now().Add(500 * time.Millisecond)
+			queried := time.Now().Add(500 * time.Millisecond)
 			time.AfterFunc(500*time.Millisecond, func() {
 				m := provider.Message{Kind: kind, InstanceID: in.InstanceID, StartID: in.StartID, Reason: "requested"}
 				if kind == provider.MessageCancelActivity {
@@ -573,7 +573,7 @@ func TestR20_clientRequest_stopsARunningActivity(t *testing.T) {
 				must(0, h.Provider.EnqueueForOrchestrator(ctx, m))
 			})
 			h.serveFor(time.Minute)
-			if late := stopped.Sub(asked); late <= 0 || late > time.Second+100*time.Millisecond {
+			if late := stopped.Sub(queried); late <= 0 || late > time.Second+100*time.Millisecond {
 				t.Errorf("%s: the activity ended after %v, want at most 1.1s", kind, late)
 			}
 			now, err := h.Provider.ReadInstance(ctx, in.InstanceID)
@@ -637,14 +637,14 @@ func TestR20_clientClockIsFarAhead_noteIsIgnored(t *testing.T) {
 		withInlineWork(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
 			h.ahead(by)
 			in := h.start("works", 50)
-			asked := time.Now().Add(500 * time.Millisecond)
+			queried := time.Now().Add(500 * time.Millisecond)
 			time.AfterFunc(500*time.Millisecond, func() {
 				must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann")))
 			})
 			h.serveFor(30 * time.Second)
 			first, outside := w.ran()
 			if observed := first < 20; observed != (by < 5*time.Second) {
-				t.Errorf("%v ahead: got %d runs before the pause of %v", by, first, asked)
+				t.Errorf("%v ahead: got %d runs before the pause of %v", by, first, queried)
 			}
 			must(0, h.Provider.EnqueueForOrchestrator(ctx, resumeMessage(in, "2", "ann")))
 			if end := h.finish(in); string(end.Output) != "50" {
@@ -859,7 +859,7 @@ func TestR20_startToCloseExpires_activityFails(t *testing.T) {
 
 // A call with WaitForCancellation is sent to its queue, because its end must be observable. A call with a heartbeat
 // timeout, an exclusive key or AtMostOnce is also sent to its queue.
-func TestR20_callWithAWaitOrKey_goesToItsQueue(t *testing.T) {
+func TestR20_callWithWaitForCancellationOrKey_isSentToItsQueue(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []perdure.ActivityCallOption{
 		perdure.WaitForCancellation(), perdure.WithHeartbeatTimeout(time.Minute), perdure.Exclusive("k"),

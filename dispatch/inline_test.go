@@ -70,11 +70,11 @@ func addInline(r *perdure.Registry) {
 		}
 		return perdure.ContinueAsNew[string](ctx, n-1)
 	})
-	perdure.AddOrchestration(r, "inline-medley", medley)
+	perdure.AddOrchestration(r, "inline-medley", mixedInline)
 }
 
-// medley combines inline activities with all other outputs of a turn. It continues as new n times.
-func medley(ctx *perdure.OrchestrationContext, n int) (string, error) {
+// mixedInline combines inline activities with all other outputs of a turn. It continues as new n times.
+func mixedInline(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	link := func(v int) (int, error) { return perdure.CallActivityByName[int](ctx, "link", v).Await(ctx) }
 	ctx.SetCustomStatus("begun")
 	lost := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, 1)
@@ -93,7 +93,7 @@ func medley(ctx *perdure.OrchestrationContext, n int) (string, error) {
 		return "", err
 	}
 	ctx.SetCustomStatus("half")
-	sent := perdure.RaiseEvent(ctx, "nobody", "add", 1)
+	sent := perdure.RaiseEvent(ctx, "missing", "add", 1)
 	child := perdure.CallSubOrchestrationByName[int](ctx, "inline-mixed", 1)
 	if v, err = link(v); err != nil {
 		return "", err

@@ -165,7 +165,7 @@ func TestInterceptor_endsItsContext_changesNothing(t *testing.T) {
 func TestInterceptor_callsNextConcurrently_runsOnce(t *testing.T) {
 	t.Parallel()
 	var wg sync.WaitGroup
-	wild := perdure.Interceptor{
+	invalid := perdure.Interceptor{
 		Turn: func(ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
 			for range 3 {
 				wg.Go(func() { next(ctx) })
@@ -181,7 +181,7 @@ func TestInterceptor_callsNextConcurrently_runsOnce(t *testing.T) {
 		},
 	}
 	for _, name := range []string{"chain", "fan", "retries", "statuses"} {
-		inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{wild}}, func(_ context.Context, h *hub) {
+		inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{invalid}}, func(_ context.Context, h *hub) {
 			in := h.start(name, 3)
 			if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
 				t.Errorf("%s: got %+v", name, end)

@@ -87,7 +87,7 @@ func manyTasks(r *perdure.Registry) {
 		refused := perdure.CallActivityByName[int](ctx, "refuses", 1)
 		done, failed := perdure.CallSubOrchestrationByName[int](ctx, "child", 1, perdure.WithInstanceID("c-1")),
 			perdure.CallSubOrchestrationByName[int](ctx, "child", 0, perdure.WithInstanceID("c-0"))
-		raised, called := perdure.RaiseEvent(ctx, "nobody", "hear", 1), perdure.CallUpdate[int](ctx, "i-1", "set", 7)
+		raised, called := perdure.RaiseEvent(ctx, "missing", "word", 1), perdure.CallUpdate[int](ctx, "i-1", "set", 7)
 		_ = perdure.WhenAll(ctx, flaky, refused, done, failed, raised, called)
 		if _, err := perdure.StartOrchestration(ctx, "child", 1, perdure.WithInstanceID("d-1")); err != nil {
 			return "", err
@@ -110,7 +110,7 @@ func TestOnTasks_receivesEveryKindOfTaskAndEnd(t *testing.T) {
 		manyTasks(r)
 		inBubble(t, simhub.Options{
 			Registry: r, CacheBytes: cache, Interceptors: []perdure.Interceptor{log.interceptor()},
-			Tasks: &simhub.TaskWitness{All: true},
+			Tasks: &simhub.TaskMonitor{All: true},
 		}, func(_ context.Context, h *hub) {
 			in := h.start("many-tasks", 0)
 			h.serveFor(10 * time.Minute)
@@ -124,14 +124,14 @@ func TestOnTasks_receivesEveryKindOfTaskAndEnd(t *testing.T) {
 		if diff := cmp.Diff([]string{
 			"begins activity flaky", "begins activity inc", "begins activity refuses",
 			"begins detached_orchestration child d-1", "begins external_event add", "begins external_event left",
-			"begins external_event never", "begins sent_event hear nobody", "begins sent_update set i-1",
+			"begins external_event never", "begins sent_event word missing", "begins sent_update set i-1",
 			"begins sub_orchestration child c-0", "begins sub_orchestration child c-1",
 			"begins timer limit", "begins timer patience", "begins update set",
 			"ends activity flaky completed after 2 attempts", "ends activity inc completed",
 			"ends activity refuses failed: no", "ends external_event add completed",
 			"ends external_event left cancelled orchestration_terminal_completed",
 			"ends external_event never cancelled select_loser",
-			`ends sent_event hear failed: instance "nobody" not found`, "ends sent_update set completed",
+			`ends sent_event word failed: instance "missing" not found`, "ends sent_update set completed",
 			"ends sub_orchestration child completed",
 			"ends sub_orchestration child failed: nothing to do", "ends timer limit cancelled select_loser",
 			"ends timer patience completed", "ends update set completed",
@@ -149,7 +149,7 @@ func TestOnTasks_anyCallFails_reportsEachTaskOnce(t *testing.T) {
 		r := registry()
 		manyTasks(r)
 		inBubble(t, simhub.Options{
-			Registry: r, Tasks: &simhub.TaskWitness{All: true},
+			Registry: r, Tasks: &simhub.TaskMonitor{All: true},
 		}, func(_ context.Context, h *hub) {
 			in := h.start("many-tasks", 0)
 			var calls atomic.Int64
@@ -190,7 +190,7 @@ func TestOnTasks_turnRanAhead_reportsTasksOfBothTurns(t *testing.T) {
 		return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
 	})
 	inBubble(t, simhub.Options{
-		Registry: r, Interceptors: []perdure.Interceptor{log.interceptor()}, Tasks: &simhub.TaskWitness{All: true},
+		Registry: r, Interceptors: []perdure.Interceptor{log.interceptor()}, Tasks: &simhub.TaskMonitor{All: true},
 	}, func(_ context.Context, h *hub) {
 		in := h.start("takes-later", 0)
 		h.raise(in, "e-1", 7)
@@ -219,7 +219,7 @@ func TestOnTasks_pausedInstanceTerminated_reportsEnds(t *testing.T) {
 			perdure.WaitForExternalEvent[int](ctx, "add"))
 	})
 	inBubble(t, simhub.Options{
-		Registry: r, Interceptors: []perdure.Interceptor{log.interceptor()}, Tasks: &simhub.TaskWitness{All: true},
+		Registry: r, Interceptors: []perdure.Interceptor{log.interceptor()}, Tasks: &simhub.TaskMonitor{All: true},
 	}, func(_ context.Context, h *hub) {
 		in := h.start("waits", 0)
 		h.serveFor(time.Second)
@@ -246,7 +246,7 @@ func TestOnTasks_interceptorPanicsOrWrites_changesNothing(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
 	log := &taskLog{of: "i-1"}
-	spoils := perdure.Interceptor{OnTasks: func(_ context.Context, t perdure.TurnTasks) {
+	damages := perdure.Interceptor{OnTasks: func(_ context.Context, t perdure.TurnTasks) {
 		for i := range t.Ended {
 			if f := t.Ended[i].Failure; f != nil {
 				f.Message, f.Type = "***", "spoiled"
@@ -256,7 +256,7 @@ func TestOnTasks_interceptorPanicsOrWrites_changesNothing(t *testing.T) {
 	}}
 	r := registry()
 	perdure.AddActivity(r, "refuses", func(context.Context, int) (int, error) { return 0, errors.New("no") })
-	perdure.AddOrchestration(r, "asks", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+	perdure.AddOrchestration(r, "caller", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		refused := perdure.CallActivityByName[int](ctx, "refuses", 1)
 		if err := perdure.Sleep(ctx, time.Minute); err != nil {
 			return "", err
@@ -265,10 +265,10 @@ func TestOnTasks_interceptorPanicsOrWrites_changesNothing(t *testing.T) {
 		return err.Error(), nil
 	})
 	inBubble(t, simhub.Options{
-		Registry: r, Interceptors: []perdure.Interceptor{spoils, log.interceptor()},
+		Registry: r, Interceptors: []perdure.Interceptor{damages, log.interceptor()},
 		Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 	}, func(_ context.Context, h *hub) {
-		in := h.start("asks", 0)
+		in := h.start("caller", 0)
 		if end := h.finish(in); !strings.Contains(string(end.Output), "no") ||
 			strings.Contains(string(end.Output), "***") {
 			t.Errorf("got %+v, want the original failure", end)
@@ -301,10 +301,10 @@ func TestOnTasks_processDies_tasksAreNotReportedAgain(t *testing.T) {
 				dies.Store(true)
 				_, _ = h.Provider.ReadInstance(ctx, turn.InstanceID)
 			}}
-			witness := &simhub.TaskWitness{}
+			monitor := &simhub.TaskMonitor{}
 			inBubble(t, simhub.Options{
 				Registry: sleeper(3, "add"), CacheBytes: cache, Interceptors: []perdure.Interceptor{crasher},
-				Tasks: witness, Environments: 2,
+				Tasks: monitor, Environments: 2,
 				Intercept: simhub.Crash(func(simaws.Call) (bool, bool) { return dies.Swap(false), false }),
 			}, func(_ context.Context, hub *hub) {
 				h = hub

@@ -198,7 +198,7 @@ func TestInterceptor_orchestrationFailsOrBlocks_receivesTheFailure(t *testing.T)
 }
 
 // Interceptors that break all rules do not change history or the calls.
-func TestInterceptor_breaksTheRules_changesNothing(t *testing.T) {
+func TestInterceptor_violatesItsContract_changesNothing(t *testing.T) {
 	t.Parallel()
 	run := func(is ...perdure.Interceptor) (kinds []history.Kind, calls map[string]int64) {
 		inBubble(t, simhub.Options{Interceptors: is}, func(_ context.Context, h *hub) {

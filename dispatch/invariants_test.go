@@ -32,7 +32,7 @@ func TestI6_cancelAroundTheReadBeforeAStart_isObserved(t *testing.T) {
 	for name, before := range map[string]bool{"between receive and read": true, "between read and start": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onFloor(t, func(ctx context.Context, f *floor) {
+			onJobHub(t, func(ctx context.Context, f *jobHub) {
 				in := f.jobsOf("a", forever)
 				var once atomic.Bool
 				f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -71,7 +71,7 @@ func TestI6_cancelAroundTheReadBeforeAStart_isObserved(t *testing.T) {
 // 3. The worker does not use the poll of step 1 for the second activity.
 func TestI6_pollIsInProgress_isNotUsedAsTheReadBeforeAStart(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever, job{})
 		records := f.receive("sim://default")
 		slow := make(chan struct{})
@@ -151,7 +151,7 @@ func TestI7_outcomeAndCancel_settleTheActivityOnce(t *testing.T) {
 		for _, together := range []bool{true, false} {
 			t.Run(fmt.Sprintf("cancelFirst=%t/together=%t", cancelFirst, together), func(t *testing.T) {
 				t.Parallel()
-				o := simhub.Options{Registry: interventionRegistry(newWitness())}
+				o := simhub.Options{Registry: interventionRegistry(newMonitor())}
 				inBubble(t, o, func(_ context.Context, h *hub) {
 					in := h.start("picky", 2)
 					h.turn(0)

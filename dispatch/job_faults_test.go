@@ -69,7 +69,7 @@ func (h *hub) sweepAndRead(j admin.Job) admin.Job {
 	h.t.Helper()
 	ctx, stop := context.WithTimeout(h.t.Context(), time.Minute)
 	defer stop()
-	_, _ = h.Timekeeper.Sweep(ctx)
+	_, _ = h.Renewer.Sweep(ctx)
 	time.Sleep(2 * time.Minute)
 	now, err := admin.New(h.Provider).Job(h.t.Context(), j.ID)
 	if err != nil {
@@ -181,7 +181,7 @@ func TestR22_longPendingInstance_matchesUpdatedBefore(t *testing.T) {
 
 // One step of a job reads at most 20 pages of 500 instances. The job continues after 21,000 instances that the filter
 // does not select, even if one step finds no match.
-func TestR22_pagesWithoutAMatch_jobGoesOn(t *testing.T) {
+func TestR22_pagesWithoutAMatch_jobContinues(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		const selected, others = 41, 21_000
@@ -309,7 +309,7 @@ func TestR22_slowInstances_countAsFailedAndDelayNothing(t *testing.T) {
 	})
 }
 
-func TestR22_instanceFailsAgainAndAgain_isTriedInFiveSteps(t *testing.T) {
+func TestR22_instanceKeepsFailing_isTriedInFiveSweeps(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.completed(2, func(i int) string { return fmt.Sprint("i-", i) })
@@ -493,7 +493,7 @@ func TestR22_twoJobsAndTwoRenewers_countEachInstanceOnce(t *testing.T) {
 			second := make(chan struct{})
 			go func() {
 				defer close(second)
-				_, _ = h.Timekeeper.Sweep(h.t.Context())
+				_, _ = h.Renewer.Sweep(h.t.Context())
 			}()
 			jobs[0] = h.sweepAndRead(jobs[0])
 			<-second

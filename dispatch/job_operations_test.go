@@ -115,7 +115,7 @@ func TestR22_newIncarnationOrCancelledJob_jobDeletesNothing(t *testing.T) {
 		if now := h.read(old); now.Status.Terminal() {
 			t.Error("a cancelled job still deletes instances")
 		}
-		if _, err := ops.CancelJob(ctx, "nobody"); !errors.Is(err, client.ErrNotFound) {
+		if _, err := ops.CancelJob(ctx, "missing"); !errors.Is(err, client.ErrNotFound) {
 			t.Errorf("CancelJob of an unknown job: got error %v, want ErrNotFound", err)
 		}
 		if all, err := client.Collect(ops.Jobs(ctx)); err != nil || len(all) != 2 || all[0].ID != j.ID {

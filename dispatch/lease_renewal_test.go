@@ -39,7 +39,7 @@ func held(t *testing.T, records []provider.Record) (leases []client.Lease) {
 // does not affect the others.
 func TestRenewWorkItems_tokens_extendLocksAndReturnCancels(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		c := client.New(f.Provider)
 		in := f.jobsOf("a", job{}, job{}, job{}, job{}, job{}, job{})
 		records := f.receive("sim://default")
@@ -52,7 +52,7 @@ func TestRenewWorkItems_tokens_extendLocksAndReturnCancels(t *testing.T) {
 			t.Fatal(err)
 		}
 		leases[4].Token = leases[4].Token[:len(leases[4].Token)-2] + "AA"
-		leases[5].ReceiptHandle = "nobody's"
+		leases[5].ReceiptHandle = "unknown"
 		began := time.Now()
 		got, err := c.RenewWorkItems(ctx, 45*time.Second, leases...)
 		if err != nil {
@@ -94,7 +94,7 @@ func TestRenewWorkItems_tokens_extendLocksAndReturnCancels(t *testing.T) {
 // cancellation of the activity. It extends the lock of the receipt handle if the caller still has the lock.
 func TestRenewWorkItems_activityHasEnded_extendsTheLock(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		c := client.New(f.Provider)
 		in := f.jobsOf("a", job{}, job{})
 		records := f.receive("sim://default")
@@ -158,7 +158,7 @@ func TestRenewWorkItems_hundredLeases_areRenewedInOneCall(t *testing.T) {
 		}
 		for i := range leases {
 			if i%7 == 0 {
-				leases[i].ReceiptHandle = "nobody's"
+				leases[i].ReceiptHandle = "unknown"
 			}
 		}
 		h.Cloud.ResetCounts()
@@ -184,7 +184,7 @@ func TestRenewWorkItems_hundredLeases_areRenewedInOneCall(t *testing.T) {
 // calls to SQS is throttled, the locks are extended.
 func TestRenewWorkItems_throttled_returnsErrorsSoon(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		c := client.New(f.Provider)
 		var records []provider.Record
 		for n := range 100 {
@@ -251,7 +251,7 @@ func (*throttled) ErrorCode() string { return "ThrottlingException" }
 // Invalid arguments return an error that names the field and its index. No lock is extended.
 func TestRenewWorkItems_invalidArguments_areNamed(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		c := client.New(f.Provider)
 		f.jobsOf("a", job{})
 		good := held(t, f.receive("sim://default"))[0]

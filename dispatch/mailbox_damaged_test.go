@@ -13,7 +13,7 @@ import (
 // damagedReceiver returns an instance "c" with an unreadable history and the status Blocked.
 func damagedReceiver(h *hub) provider.Instance {
 	h.t.Helper()
-	in := h.startAs("c", "hears", receiveInput{Left: 9})
+	in := h.startAs("c", "receiver", receiveInput{Left: 9})
 	h.turn(0)
 	h.damage(h.item("x#"+in.ExecutionID, "h#0000000001"))
 	h.raise(in, "e", 5)
@@ -30,7 +30,7 @@ func TestR24_damagedReceiverIsTerminated_eventIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{CacheBytes: -1}, func(_ context.Context, h *hub) {
 		in := damagedReceiver(h)
-		sender := h.start("tells", sendInput{To: "c", Events: 1})
+		sender := h.start("sender", sendInput{To: "c", Events: 1})
 		h.turn(0)
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: "c"})
 		h.serveFor(2 * time.Hour)
@@ -51,7 +51,7 @@ func TestR24_damagedReceiverHasEnded_eventIsRefused(t *testing.T) {
 		if now := h.read(in); now.Status != provider.StatusTerminated {
 			t.Fatalf("receiver: got status %s, want Terminated", now.Status)
 		}
-		sender := h.start("tells", sendInput{To: "c", Events: 1})
+		sender := h.start("sender", sendInput{To: "c", Events: 1})
 		h.serveFor(2 * time.Hour)
 		h.wantOutput(sender, `"1 over"`)
 	})

@@ -13,32 +13,32 @@ import (
 type sendInput struct {
 	To     string
 	Events int
-	// Anew makes the receiver continue as new after each event.
-	Anew bool
+	// Continues makes the receiver continue as new after each event.
+	Continues bool
 }
 
 // receiveInput is the input of a receiver: the received events, and the number that it still expects.
 type receiveInput struct {
-	Left  int
-	Heard []int
-	Anew  bool
+	Left      int
+	Received  []int
+	Continues bool
 }
 
-// addTalking adds orchestrations that send events to each other.
-func addTalking(r *perdure.Registry) {
-	perdure.AddOrchestration(r, "hears", receivesEvents)
-	perdure.AddOrchestration(r, "tells", func(ctx *perdure.OrchestrationContext, in sendInput) (string, error) {
+// addEventOrchestrations adds orchestrations that send events to each other.
+func addEventOrchestrations(r *perdure.Registry) {
+	perdure.AddOrchestration(r, "receiver", receivesEvents)
+	perdure.AddOrchestration(r, "sender", func(ctx *perdure.OrchestrationContext, in sendInput) (string, error) {
 		return countResults(ctx, raiseAll(ctx, in.To, in.Events))
 	})
-	perdure.AddOrchestration(r, "tells-and-ends", func(
+	perdure.AddOrchestration(r, "sends-and-ends", func(
 		ctx *perdure.OrchestrationContext, in sendInput,
 	) (string, error) {
 		raiseAll(ctx, in.To, in.Events)
 		return "note", nil
 	})
-	perdure.AddOrchestration(r, "talks", talks)
-	perdure.AddOrchestration(r, "meets", meets)
-	perdure.AddOrchestration(r, "tells-the-dead", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
+	perdure.AddOrchestration(r, "exchange", exchange)
+	perdure.AddOrchestration(r, "starts-receiver", startReceiver)
+	perdure.AddOrchestration(r, "sends-to-ended", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
 		if _, err := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1,
 			perdure.WithInstanceID(id)).Await(ctx); err != nil {
 			return "", err
@@ -54,12 +54,12 @@ func receivesEvents(ctx *perdure.OrchestrationContext, h receiveInput) ([]int, e
 		if err != nil {
 			return nil, err
 		}
-		h.Heard, h.Left = append(h.Heard, n), h.Left-1
-		if h.Anew && h.Left > 0 {
+		h.Received, h.Left = append(h.Received, n), h.Left-1
+		if h.Continues && h.Left > 0 {
 			return perdure.ContinueAsNew[[]int](ctx, h)
 		}
 	}
-	return h.Heard, nil
+	return h.Received, nil
 }
 
 func raiseAll(ctx *perdure.OrchestrationContext, to string, events int) []*perdure.Future[struct{}] {
@@ -94,28 +94,29 @@ func countResults(ctx *perdure.OrchestrationContext, sent []*perdure.Future[stru
 	return strings.Join(all, ", "), nil
 }
 
-// talks starts a child and sends it events in the same turn. The child exists before the events arrive.
-func talks(ctx *perdure.OrchestrationContext, in sendInput) (string, error) {
-	child := perdure.CallSubOrchestrationByName[[]int](ctx, "hears", receiveInput{Left: in.Events, Anew: in.Anew})
-	answers, err := countResults(ctx, raiseAll(ctx, child.InstanceID(), in.Events))
+// exchange starts a child and sends it events in the same turn. The child exists before the events arrive.
+func exchange(ctx *perdure.OrchestrationContext, in sendInput) (string, error) {
+	toReceive := receiveInput{Left: in.Events, Continues: in.Continues}
+	child := perdure.CallSubOrchestrationByName[[]int](ctx, "receiver", toReceive)
+	results, err := countResults(ctx, raiseAll(ctx, child.InstanceID(), in.Events))
 	if err != nil {
 		return "", err
 	}
-	heard, err := child.Await(ctx)
-	return fmt.Sprint(answers, "; heard ", heard), err
+	got, err := child.Await(ctx)
+	return fmt.Sprint(results, "; received ", got), err
 }
 
-// meets sends an event to an instance that may not exist, and starts it if necessary.
-func meets(ctx *perdure.OrchestrationContext, id string) (string, error) {
+// startReceiver sends an event to an instance that may not exist, and starts it if necessary.
+func startReceiver(ctx *perdure.OrchestrationContext, id string) (string, error) {
 	if _, err := perdure.RaiseEvent(ctx, id, "add", 6).Await(ctx); !errors.Is(err, perdure.ErrInstanceNotFound) {
 		return "", fmt.Errorf("event without a receiver: %w", err)
 	}
-	child := perdure.CallSubOrchestrationByName[[]int](ctx, "hears", receiveInput{Left: 2},
+	child := perdure.CallSubOrchestrationByName[[]int](ctx, "receiver", receiveInput{Left: 2},
 		perdure.WithInstanceID(id))
 	sent := []*perdure.Future[struct{}]{perdure.RaiseEvent(ctx, id, "add", 7), perdure.RaiseEvent(ctx, id, "add", 8)}
 	if err := perdure.WhenAll(ctx, perdure.Awaitables(sent)...); err != nil {
 		return "", err
 	}
-	heard, err := child.Await(ctx)
-	return fmt.Sprint("heard ", heard), err
+	got, err := child.Await(ctx)
+	return fmt.Sprint("received ", got), err
 }

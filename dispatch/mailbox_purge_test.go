@@ -14,11 +14,11 @@ import (
 // belong to another incarnation.
 func TestR24_purgeOfSender_sendsNothingAgain(t *testing.T) {
 	t.Parallel()
-	for _, sender := range []string{"tells", "tells-and-ends"} {
+	for _, sender := range []string{"sender", "sends-and-ends"} {
 		t.Run(sender, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-				h.startAs("c", "hears", receiveInput{Left: 1})
+				h.startAs("c", "receiver", receiveInput{Left: 1})
 				h.turns()
 				in := h.start(sender, sendInput{To: "c", Events: 1})
 				h.serveFor(time.Hour)
@@ -26,7 +26,7 @@ func TestR24_purgeOfSender_sendsNothingAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 				second := must(h.Provider.StartOrchestration(ctx, provider.Start{
-					InstanceID: "c", Name: "hears", Input: encoded(t, receiveInput{Left: 1}), StartID: "second",
+					InstanceID: "c", Name: "receiver", Input: encoded(t, receiveInput{Left: 1}), StartID: "second",
 				}))
 				h.serveFor(time.Hour)
 

@@ -34,7 +34,7 @@ func afterRefusal(
 		refused := eventFor("px", 1, time.Now().Add(ahead))
 		h.send(refused)
 		h.turns()
-		receiver := h.startAs("c", "hears", receiveInput{Left: 2})
+		receiver := h.startAs("c", "receiver", receiveInput{Left: 2})
 		h.turns()
 		time.Sleep(6 * time.Minute)
 		f(h, receiver, refused)
@@ -75,7 +75,7 @@ func TestR24_recentReceiver_readsRefusalsOnce(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
 		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
-			h.startAs("c", "hears", receiveInput{Left: 9, Anew: anew})
+			h.startAs("c", "receiver", receiveInput{Left: 9, Continues: anew})
 			h.turns()
 			reads := 0
 			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {

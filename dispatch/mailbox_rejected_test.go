@@ -53,7 +53,7 @@ func TestR24_concurrentRefusals_areBothRecorded(t *testing.T) {
 func TestR24_receiverIsBeingDeleted_eventIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		h.startAs("c", "hears", receiveInput{Left: 9})
+		h.startAs("c", "receiver", receiveInput{Left: 9})
 		h.turns()
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if in, ok := c.Input.(*dynamodb.PutItemInput); ok && in.Item["deleted"] != nil {
@@ -65,7 +65,7 @@ func TestR24_receiverIsBeingDeleted_eventIsRefused(t *testing.T) {
 			t.Fatal("the deletion did not fail")
 		}
 		h.interfere(nil)
-		sender := h.start("tells", sendInput{To: "c", Events: 1})
+		sender := h.start("sender", sendInput{To: "c", Events: 1})
 		h.turns()
 		h.wantOutput(sender, `"1 absent"`)
 	})

@@ -71,8 +71,8 @@ func TestR24_messageSentTwice_isOneEvent(t *testing.T) {
 				}
 				return err
 			})
-			in := h.start("talks", sendInput{Events: 5, Anew: anew})
-			if end := h.finish(in); string(end.Output) != `"5 delivered; heard [0 1 2 3 4]"` {
+			in := h.start("exchange", sendInput{Events: 5, Continues: anew})
+			if end := h.finish(in); string(end.Output) != `"5 delivered; received [0 1 2 3 4]"` {
 				t.Errorf("ended with %s, output %s", end.String(), end.Output)
 			}
 			h.checkIdle()
@@ -87,8 +87,8 @@ func TestR24_anyCallFails_eventsArriveInOrder(t *testing.T) {
 		for n, made := int64(1), true; made; n++ {
 			intercept, calls := simhub.FailAt(n, after)
 			inBubble(t, simhub.Options{Intercept: intercept}, func(_ context.Context, h *hub) {
-				in := h.start("talks", sendInput{Events: 4, Anew: true})
-				if end := h.finish(in); string(end.Output) != `"4 delivered; heard [0 1 2 3]"` {
+				in := h.start("exchange", sendInput{Events: 4, Continues: true})
+				if end := h.finish(in); string(end.Output) != `"4 delivered; received [0 1 2 3]"` {
 					t.Errorf("call %d fails: ended with %s, output %s", n, end.String(), end.Output)
 				}
 				h.checkIdle()
@@ -102,7 +102,7 @@ func TestR24_anyCallFails_eventsArriveInOrder(t *testing.T) {
 func TestR24_sendFailsAfterSomeEvents_acceptedEventsAreNotSentAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
-		h.startAs("c", "hears", receiveInput{Left: 2})
+		h.startAs("c", "receiver", receiveInput{Left: 2})
 		h.turns()
 		sent, failed := 0, false
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -115,7 +115,7 @@ func TestR24_sendFailsAfterSomeEvents_acceptedEventsAreNotSentAgain(t *testing.T
 			}
 			return next()
 		})
-		in := h.start("tells", sendInput{To: "c", Events: 2})
+		in := h.start("sender", sendInput{To: "c", Events: 2})
 		if left := h.turn(0); len(left) != 1 {
 			t.Fatalf("got %d failed messages, want the wake", len(left))
 		}
@@ -132,7 +132,7 @@ func TestR24_sendFailsAfterSomeEvents_acceptedEventsAreNotSentAgain(t *testing.T
 func TestR24_batch_hasOneMessagePerInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
-		in := h.start("talks", sendInput{Events: 25})
+		in := h.start("exchange", sendInput{Events: 25})
 		h.finish(in)
 		sent := 0
 		for _, c := range h.made() {
@@ -174,14 +174,14 @@ func TestR24_eventReportedUndelivered_neverArrives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
-				sender := h.start("tells", sendInput{To: "c", Events: 1})
+				sender := h.start("sender", sendInput{To: "c", Events: 1})
 				h.turn(0)
 				records := h.receive(h.Provider.Config().InboxURL)
 				items, _ := h.Provider.DecodeOrchestrationItems(records)
 				if failed := h.Orchestrators[0].HandleRecords(t.Context(), records); len(failed) > 0 {
 					t.Fatal("got failed records, want none")
 				}
-				receiver := h.startAs("c", "hears", receiveInput{Left: 1})
+				receiver := h.startAs("c", "receiver", receiveInput{Left: 1})
 				again(h, items[0].Messages[0].Message, records)
 
 				h.serveFor(time.Hour)
@@ -199,13 +199,13 @@ func TestR24_eventReportedUndelivered_neverArrives(t *testing.T) {
 func TestR24_receiverStartsBeforeTheRefusalIsRecorded_receivesTheEvent(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
-		sender := h.start("tells", sendInput{To: "c", Events: 1})
+		sender := h.start("sender", sendInput{To: "c", Events: 1})
 		h.turn(0)
 		started := false
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "TransactWriteItems" && !started {
 				started = true
-				h.startAs("c", "hears", receiveInput{Left: 1})
+				h.startAs("c", "receiver", receiveInput{Left: 1})
 			}
 			return next()
 		})
@@ -222,10 +222,10 @@ func TestR24_startCommittedAfterRefusal_eventNeverArrives(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		late := must(h.Provider.PrepareStart(ctx, provider.Start{
-			InstanceID: "c", Name: "hears", Input: encoded(t, receiveInput{Left: 1}), StartID: "late",
+			InstanceID: "c", Name: "receiver", Input: encoded(t, receiveInput{Left: 1}), StartID: "late",
 		}))
 		time.Sleep(time.Hour)
-		sender := h.start("tells", sendInput{To: "c", Events: 1})
+		sender := h.start("sender", sendInput{To: "c", Events: 1})
 		h.turn(0)
 		if failed := h.Orchestrators[0].HandleRecords(ctx, h.receive(h.Provider.Config().InboxURL)); len(failed) > 0 {
 			t.Fatal("got failed records, want none")
@@ -252,7 +252,7 @@ func TestR24_eventForEndedIncarnation_doesNotReachTheNext(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		first := h.startAs("c", "nothing", 1)
 		h.turns()
-		sender := h.start("tells", sendInput{To: "c", Events: 1})
+		sender := h.start("sender", sendInput{To: "c", Events: 1})
 		h.turn(0)
 		records := h.receive(h.Provider.Config().InboxURL)
 		if failed := h.Orchestrators[0].HandleRecords(ctx, records); len(failed) > 0 {
@@ -262,7 +262,7 @@ func TestR24_eventForEndedIncarnation_doesNotReachTheNext(t *testing.T) {
 			t.Fatal(err)
 		}
 		second := must(h.Provider.StartOrchestration(ctx, provider.Start{
-			InstanceID: "c", Name: "hears", Input: encoded(t, receiveInput{Left: 1}), StartID: "second",
+			InstanceID: "c", Name: "receiver", Input: encoded(t, receiveInput{Left: 1}), StartID: "second",
 		}))
 		h.serveFor(time.Hour) // SQS redelivers the message
 		h.wantOutput(sender, `"1 over"`)
@@ -276,9 +276,9 @@ func TestR24_eventForEndedIncarnation_doesNotReachTheNext(t *testing.T) {
 func TestR24_receiverIsPurged_eventIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		h.startAs("c", "hears", receiveInput{Left: 9})
+		h.startAs("c", "receiver", receiveInput{Left: 9})
 		h.turns()
-		sender := h.start("tells", sendInput{To: "c", Events: 2})
+		sender := h.start("sender", sendInput{To: "c", Events: 2})
 		h.turn(0)
 		if err := h.Provider.DeleteInstance(ctx, "c", true); err != nil {
 			t.Fatal(err)
@@ -294,7 +294,7 @@ func TestR24_eventTriggersTurnThatEnds_senderReceivesAResponse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ orchestration, want string }{
 		"over":              {"nothing", `"1 over"`},
-		"continues as new":  {"anew-then-hears", `"1 delivered"`},
+		"continues as new":  {"continues-then-receives", `"1 delivered"`},
 		"too large to take": {"ends-too-large", `"1 over"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -303,7 +303,7 @@ func TestR24_eventTriggersTurnThatEnds_senderReceivesAResponse(t *testing.T) {
 				return sendsKind(c, provider.MessageEventAnswered)
 			})
 			r := registry()
-			perdure.AddOrchestration(r, "anew-then-hears", func(
+			perdure.AddOrchestration(r, "continues-then-receives", func(
 				ctx *perdure.OrchestrationContext, n int,
 			) ([]int, error) {
 				if n == 1 {
@@ -322,7 +322,7 @@ func TestR24_eventTriggersTurnThatEnds_senderReceivesAResponse(t *testing.T) {
 				return 0, perdure.Sleep(ctx, time.Hour)
 			})
 			inBubble(t, simhub.Options{Registry: r, Intercept: intercept}, func(_ context.Context, h *hub) {
-				sender := h.start("tells", sendInput{To: "c", Events: 1})
+				sender := h.start("sender", sendInput{To: "c", Events: 1})
 				h.turn(0)
 				h.startAs("c", tt.orchestration, 1) // its wake follows the event
 				h.serveFor(time.Hour)
@@ -349,11 +349,11 @@ func TestR24_receiverIsBlocked_eventIsDelivered(t *testing.T) {
 		receiver := h.startAs("c", "sleeper", 0)
 		h.turns()
 		broken := sleeper(1, "other")
-		addTalking(broken)
+		addEventOrchestrations(broken)
 		if err := h.Deploy(ctx, broken, "b2"); err != nil {
 			t.Fatal(err)
 		}
-		sender := h.start("tells", sendInput{To: "c", Events: 1})
+		sender := h.start("sender", sendInput{To: "c", Events: 1})
 		h.serveFor(time.Hour)
 		h.wantOutput(sender, `"1 delivered"`)
 		if s := h.read(receiver).Status; s != provider.StatusBlocked {
@@ -374,11 +374,11 @@ func TestR24_blockedReceiverIsTerminated_eventIsRefused(t *testing.T) {
 		receiver := h.startAs("c", "sleeper", 0)
 		h.turns()
 		broken := sleeper(1, "other")
-		addTalking(broken)
+		addEventOrchestrations(broken)
 		if err := h.Deploy(ctx, broken, "b2"); err != nil {
 			t.Fatal(err)
 		}
-		sender := h.start("tells", sendInput{To: "c", Events: 1})
+		sender := h.start("sender", sendInput{To: "c", Events: 1})
 		h.turn(0)
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: receiver.InstanceID})
 		h.serveFor(time.Hour)
@@ -390,7 +390,7 @@ func TestR24_blockedReceiverIsTerminated_eventIsRefused(t *testing.T) {
 func TestR24_senderEndsOrIsCancelled_eventIsSent(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	perdure.AddOrchestration(r, "tells-in-a-scope", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
+	perdure.AddOrchestration(r, "sends-in-a-scope", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
 		scope, leave := perdure.WithCancel(ctx)
 		sent := perdure.RaiseEvent(scope, to, "add", 7)
 		leave()
@@ -398,26 +398,26 @@ func TestR24_senderEndsOrIsCancelled_eventIsSent(t *testing.T) {
 		_, late := perdure.RaiseEvent(scope, to, "add", 8).Await(ctx)
 		return fmt.Sprint(given, "; ", late), nil
 	})
-	perdure.AddOrchestration(r, "tells-and-gives-up",
+	perdure.AddOrchestration(r, "sends-and-cancels",
 		func(ctx *perdure.OrchestrationContext, to string) (string, error) {
 			sent := perdure.RaiseEvent(ctx, to, "add", 7)
 			sent.Cancel("no matter")
 			_, err := sent.Await(ctx)
 			return fmt.Sprint(err), perdure.Sleep(ctx, time.Hour)
 		})
-	perdure.AddOrchestration(r, "tells-and-fails", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
+	perdure.AddOrchestration(r, "sends-and-fails", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
 		perdure.RaiseEvent(ctx, to, "add", 7)
 		return "", fmt.Errorf("failed")
 	})
 	for name, want := range map[string]string{
-		"tells-in-a-scope":   `"cancelled (dropped_future); cancelled (dropped_future)"`,
-		"tells-and-gives-up": `"cancelled (requested): no matter"`,
-		"tells-and-fails":    "",
+		"sends-in-a-scope":  `"cancelled (dropped_future); cancelled (dropped_future)"`,
+		"sends-and-cancels": `"cancelled (requested): no matter"`,
+		"sends-and-fails":   "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
-				receiver := h.startAs("c", "hears", receiveInput{Left: 1})
+				receiver := h.startAs("c", "receiver", receiveInput{Left: 1})
 				h.turns()
 				sender := h.start(name, "c")
 				h.serveFor(24 * time.Hour)
@@ -434,9 +434,9 @@ func TestR24_unusualInstanceIDs_eventsArrive(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"a b/ç~2:€", "~dGVzdA", strings.Repeat("x", 1024)} {
 		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
-			receiver := h.startAs(id, "hears", receiveInput{Left: 2})
+			receiver := h.startAs(id, "receiver", receiveInput{Left: 2})
 			h.turns()
-			sender := h.start("tells", sendInput{To: id, Events: 2})
+			sender := h.start("sender", sendInput{To: id, Events: 2})
 			h.turns()
 			h.wantOutput(sender, `"2 delivered"`)
 			h.wantOutput(receiver, "[0,1]")
@@ -450,9 +450,9 @@ func TestR24_tenThousandEventsOfOneTurn_arriveInOrder(t *testing.T) {
 	shortrun.Skip(t)
 	const events = 10_000
 	inBubble(t, simhub.Options{InvocationLimit: 30 * time.Second}, func(_ context.Context, h *hub) {
-		receiver := h.startAs("c", "hears", receiveInput{Left: events})
+		receiver := h.startAs("c", "receiver", receiveInput{Left: events})
 		h.turns()
-		sender := h.start("tells", sendInput{To: "c", Events: events})
+		sender := h.start("sender", sendInput{To: "c", Events: events})
 		h.serveFor(24 * time.Hour)
 		h.wantOutput(sender, fmt.Sprintf("%q", fmt.Sprint(events, " delivered")))
 		var want []string
@@ -468,12 +468,12 @@ func TestR24_event_costsNoReadForOldReceivers(t *testing.T) {
 	t.Parallel()
 	for _, old := range []bool{false, true} {
 		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
-			h.startAs("c", "hears", receiveInput{Left: 9})
+			h.startAs("c", "receiver", receiveInput{Left: 9})
 			h.turns()
 			if old {
 				time.Sleep(time.Hour)
 			}
-			h.start("tells", sendInput{To: "c", Events: 3})
+			h.start("sender", sendInput{To: "c", Events: 3})
 			h.turn(0)
 			h.Cloud.ResetCounts()
 			h.turn(0)

@@ -82,7 +82,7 @@ func TestTimer_tenYears_isRequeued(t *testing.T) {
 			if len(timers) != 1 {
 				t.Fatalf("hop %d: got %d timers, want 1", hop, len(timers))
 			}
-			if failed := h.Timekeeper.HandleRecords(ctx, timers); len(failed) > 0 {
+			if failed := h.Renewer.HandleRecords(ctx, timers); len(failed) > 0 {
 				t.Fatalf("hop %d: got failed records %v", hop, failed)
 			}
 			_ = h.Provider.DeleteRecords(ctx, provider.QueueTimers, timers...)

@@ -43,7 +43,7 @@ func TestMetrics_instanceNeedsAttention_isLogged(t *testing.T) {
 		lacks := h.orchestrator(versions("1"), "lacks")
 		for range 3 {
 			time.Sleep(10 * time.Minute)
-			h.give(lacks)
+			h.passRecords(lacks)
 		}
 		h.startAs("i-2", "sleeper", 0)
 		_ = h.loseMessages() // the wake
@@ -61,9 +61,9 @@ func TestMetrics_instanceNeedsAttention_isLogged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.give(lacks)
+		h.passRecords(lacks)
 		time.Sleep(10 * time.Minute)
-		h.give(lacks)
+		h.passRecords(lacks)
 		sweepAndCompare(nil)
 	})
 }

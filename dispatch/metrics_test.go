@@ -184,7 +184,7 @@ func TestMetrics_allEvents_moveEveryMetric(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddActivity(r, "fails", func(context.Context, int) (int, error) { return 0, errors.New("no luck") })
-	perdure.AddActivity(r, "heeds", func(ctx context.Context, _ int) (int, error) {
+	perdure.AddActivity(r, "observes-cancel", func(ctx context.Context, _ int) (int, error) {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	})
@@ -192,26 +192,26 @@ func TestMetrics_allEvents_moveEveryMetric(t *testing.T) {
 		time.Sleep(time.Hour)
 		return 0, nil
 	})
-	for _, name := range []string{"fails", "heeds", "ignores"} {
+	for _, name := range []string{"fails", "observes-cancel", "ignores"} {
 		perdure.AddOrchestration(r, "calls "+name, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return perdure.CallActivityByName[int](ctx, name, 1).Await(ctx)
 		})
 	}
 	lines, _ := measured(t, r, dispatch.MetricsByName, func(h *hub) {
 		c := client.New(h.Provider, client.WithCaller("test"))
-		for _, name := range []string{"fails", "heeds", "ignores"} {
+		for _, name := range []string{"fails", "observes-cancel", "ignores"} {
 			if _, err := c.Start(h.t.Context(), "calls "+name, 1, client.WithInstanceID(name)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		h.serveFor(time.Minute)
-		if err := errors.Join(c.Cancel(h.t.Context(), "heeds", ""),
+		if err := errors.Join(c.Cancel(h.t.Context(), "observes-cancel", ""),
 			c.Terminate(h.t.Context(), "ignores", "")); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(2 * time.Hour)
 		for range 2 {
-			if _, err := h.Timekeeper.Sweep(h.t.Context()); err != nil {
+			if _, err := h.Renewer.Sweep(h.t.Context()); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(2 * time.Minute)

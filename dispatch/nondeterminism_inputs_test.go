@@ -53,11 +53,11 @@ func TestNondeterminism_loopOverMap_blocksWithDiagnosis(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: orderedCalls("a", "b", "c")}, func(ctx context.Context, h *hub) {
 		in := h.start("ranging", 0)
-		h.give(h.orchestrator(orderedCalls("a", "b", "c"), "one"))
+		h.passRecords(h.orchestrator(orderedCalls("a", "b", "c"), "one"))
 		h.work(orderedCalls())
 		for range 3 {
 			// another process of the same build, without a warm instance
-			h.give(h.orchestrator(orderedCalls("a", "c", "b"), "one"))
+			h.passRecords(h.orchestrator(orderedCalls("a", "c", "b"), "one"))
 			time.Sleep(10 * time.Minute)
 		}
 		now := h.read(in)
@@ -68,11 +68,11 @@ func TestNondeterminism_loopOverMap_blocksWithDiagnosis(t *testing.T) {
 			t.Fatalf("got status %s and diagnosis %+v, want Blocked with the inputs of event 4", now.Status, d)
 		}
 		time.Sleep(time.Second)
-		h.give(h.orchestrator(orderedCalls("a", "b", "c"), "two"))
-		if _, err := h.Timekeeper.Sweep(ctx); err != nil {
+		h.passRecords(h.orchestrator(orderedCalls("a", "b", "c"), "two"))
+		if _, err := h.Renewer.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
-		h.give(h.orchestrator(orderedCalls("a", "b", "c"), "two"))
+		h.passRecords(h.orchestrator(orderedCalls("a", "b", "c"), "two"))
 		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != `"abc"` {
 			t.Errorf("after the fix: got output %s, error %v, want abc", end.Output, err)
 		}
@@ -85,14 +85,14 @@ func TestNondeterminism_inputChangesInNewBuild_logsWarning(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: orderedCalls("a", "b")}, func(ctx context.Context, h *hub) {
 		in := h.start("ranging", 0)
-		h.give(h.orchestrator(orderedCalls("a", "b"), "one"))
+		h.passRecords(h.orchestrator(orderedCalls("a", "b"), "one"))
 		h.work(orderedCalls())
 		var log bytes.Buffer
 		next := must(dispatch.NewOrchestrator(orderedCalls("a", "B"), h.Provider, &dispatch.OrchestratorOptions{
 			BuildID: "two", Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		}))
 		defer next.Close()
-		h.give(next)
+		h.passRecords(next)
 		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != `"ab"` {
 			t.Errorf("got output %s, error %v, want the output of the recorded inputs", end.Output, err)
 		}

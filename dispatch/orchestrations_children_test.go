@@ -41,7 +41,7 @@ func addFamily(r *perdure.Registry) {
 	perdure.AddOrchestration(r, "gives-up-child", cancelsChild)
 	perdure.AddOrchestration(r, "gives-up-work", cancelsActivity)
 	addContinuing(r)
-	addTalking(r)
+	addEventOrchestrations(r)
 }
 
 // waitsADay waits for the event "add" or for a day, and then for the event "end".

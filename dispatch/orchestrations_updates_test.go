@@ -21,10 +21,10 @@ type calling struct {
 // tallying configures an orchestration that handles updates until none is left. It may continue as new, and may call an
 // activity in each update.
 type tallying struct {
-	Left  int
-	Anew  bool
-	Slow  bool
-	Added []int
+	Left      int
+	Continues bool
+	Slow      bool
+	Added     []int
 }
 
 // sum is the state of an entity.
@@ -34,11 +34,11 @@ type sum struct{ Total, Operations int }
 func addCalling(r *perdure.Registry) *perdure.Registry {
 	perdure.AddOrchestration(r, "calls", calls)
 	perdure.AddOrchestration(r, "tallies", tallies)
-	perdure.AddOrchestration(r, "calls-nobody", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
+	perdure.AddOrchestration(r, "calls-missing", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
 		_, err := perdure.CallUpdate[int](ctx, id, "add", 1).Await(ctx)
 		return fmt.Sprint(errors.Is(err, perdure.ErrInstanceNotFound)), nil
 	})
-	perdure.AddOrchestration(r, "calls-the-dead", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
+	perdure.AddOrchestration(r, "calls-ended", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
 		nothing := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1, perdure.WithInstanceID(id))
 		if _, err := nothing.Await(ctx); err != nil {
 			return "", err
@@ -142,7 +142,7 @@ func tallies(ctx *perdure.OrchestrationContext, in tallying) ([]int, error) {
 		if err := perdure.Sleep(ctx, 30*time.Second); err != nil {
 			return nil, err
 		}
-		if in.Anew && in.Left < before && in.Left > 0 {
+		if in.Continues && in.Left < before && in.Left > 0 {
 			if err := perdure.AwaitUpdateHandlers(ctx); err != nil {
 				return nil, err
 			}

@@ -114,12 +114,12 @@ func (h *hub) startPending(ctx context.Context, ids ...string) {
 func TestR11_sweeperWasDown_wakesPendingInstances(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		if _, err := h.Timekeeper.Sweep(ctx); err != nil {
+		if _, err := h.Renewer.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
 		h.startPending(ctx, "i-1")
 		time.Sleep(7 * time.Hour)
-		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+		if woken, err := h.Renewer.Sweep(ctx); woken != 1 || err != nil {
 			t.Errorf("the sweeper woke %d instances, %v; want 1", woken, err)
 		}
 	})
@@ -132,7 +132,7 @@ func TestR11_instanceStaysPending_wakesBecomeRare(t *testing.T) {
 		wakes := 0
 		for range 25 {
 			time.Sleep(2 * time.Minute)
-			woken, err := h.Timekeeper.Sweep(ctx)
+			woken, err := h.Renewer.Sweep(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,13 +160,13 @@ func TestSweeper_batchOfWakesIsRejected_sendsTheOthers(t *testing.T) {
 			}
 			return next()
 		})
-		first, err := h.Timekeeper.Sweep(ctx)
+		first, err := h.Renewer.Sweep(ctx)
 		if first != 5 && first != 10 || err == nil {
 			t.Errorf("the sweeper woke %d instances, %v; want those of the other batch, and the error", first, err)
 		}
 		time.Sleep(4 * time.Minute)
 		h.receive("sim://inbox.fifo")
-		if woken, err := h.Timekeeper.Sweep(ctx); woken != 15 || err != nil {
+		if woken, err := h.Renewer.Sweep(ctx); woken != 15 || err != nil {
 			t.Errorf("the next sweep woke %d instances, %v; want 15", woken, err)
 		}
 	})

@@ -185,7 +185,7 @@ func crashInParts(t *testing.T, p parted, n int64, after bool) (crashed bool) {
 func (h *hub) parkedFor(p plan, numbers int) provider.Instance {
 	h.t.Helper()
 	in := h.start("sleeper", p)
-	h.give(h.orchestrator(planRegistry("add"), "before"))
+	h.passRecords(h.orchestrator(planRegistry("add"), "before"))
 	h.burst(in, numbers)
 	h.serveFor(time.Hour)
 	if now := h.read(in); now.Status != provider.StatusBlocked {
@@ -234,7 +234,7 @@ func TestParkedInputs_processDiesAfterCommittingAPart_anotherSendsItsOutputs(t *
 		in := h.parkedFor(plan{All: 8}, 7)
 		h.Orchestrators[0].Close()
 		h.Orchestrators[0] = h.withSmallCommits(planRegistry("add"), "fixed", 25)
-		zombie := h.withSmallCommits(planRegistry("add"), "fixed", 25)
+		stale := h.withSmallCommits(planRegistry("add"), "fixed", 25)
 		h.raise(in, "the last", 7)
 		batch := h.receive(h.Provider.Config().InboxURL)
 		dies, done := false, false
@@ -244,7 +244,7 @@ func TestParkedInputs_processDiesAfterCommittingAPart_anotherSendsItsOutputs(t *
 			}
 			if c.Operation == "PutItem" && !done {
 				dies, done = true, true
-				zombie.HandleRecords(ctx, batch)
+				stale.HandleRecords(ctx, batch)
 				dies = false
 			}
 			return next()
@@ -303,7 +303,7 @@ func TestR4_turnTooLargeAndCommittedElsewhere_countsNoMessageTwice(t *testing.T)
 		in := h.start("sleeper", 0)
 		first := h.receive(h.Provider.Config().InboxURL)
 		h.Orchestrators[0].HandleRecords(ctx, first) // the process crashes before it deletes the record
-		zombie := h.orchestrator(sleeper(4, "add"), "wide")
+		stale := h.orchestrator(sleeper(4, "add"), "wide")
 		h.Orchestrators[0].Close()
 		h.Orchestrators[0] = h.withSmallCommits(sleeper(4, "add"), "narrow", 4)
 		for n := range 3 {
@@ -316,7 +316,7 @@ func TestR4_turnTooLargeAndCommittedElsewhere_countsNoMessageTwice(t *testing.T)
 			if c.Operation == "Query" {
 				if reads++; reads == 2 {
 					h.interfere(nil)
-					zombie.HandleRecords(ctx, batch[1:])
+					stale.HandleRecords(ctx, batch[1:])
 				}
 			}
 			return next()
@@ -456,7 +456,7 @@ func TestParkedInputs_partsAcknowledged_areNotRedispatched(t *testing.T) {
 				in := h.parkedFor(plan{All: 9}, 7)
 				leads.InstanceID = in.InstanceID
 				h.send(leads)
-				h.give(h.withSmallCommits(planRegistry("add"), "fixed", 25))
+				h.passRecords(h.withSmallCommits(planRegistry("add"), "fixed", 25))
 				scheduled := len(h.workItems())
 				if want := 7; scheduled < want {
 					t.Fatalf("got %d activities, want at least %d", scheduled, want)
@@ -467,7 +467,7 @@ func TestParkedInputs_partsAcknowledged_areNotRedispatched(t *testing.T) {
 						Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
 						TimerID: 1,
 					})
-					h.give(h.withSmallCommits(planRegistry("add"), "fixed", 25))
+					h.passRecords(h.withSmallCommits(planRegistry("add"), "fixed", 25))
 					if again := len(h.workItems()); again > 0 {
 						t.Errorf("message %d: %d activities were sent again", n+1, again)
 					}

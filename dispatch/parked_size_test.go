@@ -69,22 +69,22 @@ func TestR31_pausedEntityHasManyOperations_processesAll(t *testing.T) {
 func TestR18_tooManyParkedInputsForContinueAsNew_areKept(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
-	hears := func(atOnce int) *perdure.Registry {
+	listens := func(atOnce int) *perdure.Registry {
 		r := registry()
-		perdure.AddOrchestration(r, "listens", func(ctx *perdure.OrchestrationContext, heard int) (int, error) {
+		perdure.AddOrchestration(r, "listens", func(ctx *perdure.OrchestrationContext, receivedCount int) (int, error) {
 			for range atOnce {
 				if _, err := perdure.WaitForExternalEvent[string](ctx, "say").Await(ctx); err != nil {
 					return 0, err
 				}
-				if heard++; heard == parked {
-					return heard, nil
+				if receivedCount++; receivedCount == parked {
+					return receivedCount, nil
 				}
 			}
-			return perdure.ContinueAsNew[int](ctx, heard)
+			return perdure.ContinueAsNew[int](ctx, receivedCount)
 		})
 		return r
 	}
-	inBubble(t, simhub.Options{Registry: hears(1)}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: listens(1)}, func(ctx context.Context, h *hub) {
 		in := h.start("listens", 0)
 		h.turns()
 		h.parkMany(in, provider.MessageEventRaised, "say")
@@ -92,7 +92,7 @@ func TestR18_tooManyParkedInputsForContinueAsNew_areKept(t *testing.T) {
 		if last := h.read(in); last.Diagnosis == nil || last.Diagnosis.Type != history.TypePayloadTooLarge {
 			t.Errorf("got diagnosis %+v, want payload too large", last.Diagnosis)
 		}
-		if err := h.Deploy(ctx, hears(3000), "b2"); err != nil {
+		if err := h.Deploy(ctx, listens(3000), "b2"); err != nil {
 			t.Fatal(err)
 		}
 		h.watch()

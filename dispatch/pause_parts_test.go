@@ -223,7 +223,7 @@ func TestR25_statusOfPauseIsLost_wakeRestoresIt(t *testing.T) {
 		h.wantStatus(in, provider.StatusPending)
 		time.Sleep(10 * time.Minute)
 		for _, want := range []int{1, 0} {
-			if woken, err := h.Timekeeper.Sweep(ctx); woken != want || err != nil {
+			if woken, err := h.Renewer.Sweep(ctx); woken != want || err != nil {
 				t.Errorf("got %d wakes, error %v, want %d", woken, err, want)
 			}
 			h.turns()

@@ -20,9 +20,9 @@ import (
 
 // pausing is the input of an orchestration that is paused while it waits.
 type pausing struct {
-	Events int
-	Anew   bool // continue as new after each event
-	Heard  []int
+	Events    int
+	Continues bool // continue as new after each event
+	Received  []int
 }
 
 // pausesWhile waits for events while an activity, a timer and a child are open. It returns the events in the order of
@@ -32,19 +32,19 @@ func pausesWhile(ctx *perdure.OrchestrationContext, p pausing) (string, error) {
 		perdure.CallActivity(ctx, inc, p.Events), perdure.CreateTimer(ctx, time.Minute),
 		perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1),
 	}
-	for len(p.Heard) < p.Events {
+	for len(p.Received) < p.Events {
 		n, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
 		if err != nil {
 			return "", err
 		}
-		if p.Heard = append(p.Heard, n); p.Anew && len(p.Heard) < p.Events {
+		if p.Received = append(p.Received, n); p.Continues && len(p.Received) < p.Events {
 			if err := perdure.WhenAll(ctx, beside...); err != nil {
 				return "", err
 			}
 			return perdure.ContinueAsNew[string](ctx, p)
 		}
 	}
-	return fmt.Sprint("heard ", p.Heard), perdure.WhenAll(ctx, beside...)
+	return fmt.Sprint("received ", p.Received), perdure.WhenAll(ctx, beside...)
 }
 
 // pause and resume send requests with the given ID.
@@ -152,7 +152,7 @@ func TestR25_messagesArriveDuringAPause_areConsumedAfterTheResume(t *testing.T) 
 		h.resume(in, "r1")
 		end := h.finish(in)
 		events := h.events(in)
-		if string(end.Output) != `"heard [0 1 2]"` || countKinds(events, history.TurnStarted) != 2 {
+		if string(end.Output) != `"received [0 1 2]"` || countKinds(events, history.TurnStarted) != 2 {
 			t.Errorf("ended with %s, output %s: %v", end.String(), end.Output, events)
 		}
 		i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == history.ExecutionResumed })
@@ -219,7 +219,7 @@ func TestR25_pausesAndResumes_anyOrder_endInTheExpectedStatus(t *testing.T) {
 					h.resume(in, "last")
 				}
 				h.raise(in, "", 7)
-				if end := h.finish(in); string(end.Output) != `"heard [7]"` {
+				if end := h.finish(in); string(end.Output) != `"received [7]"` {
 					t.Errorf("ended with %s, output %s", end.String(), end.Output)
 				}
 				h.checkIdle()
@@ -387,7 +387,7 @@ func TestR25_endedInstance_ignoresPause(t *testing.T) {
 		h.turn(0)
 		h.pause(in, "p1")
 		h.resume(in, "r1")
-		h.pause(provider.Instance{InstanceID: "nobody", StartID: "s"}, "p2")
+		h.pause(provider.Instance{InstanceID: "missing", StartID: "s"}, "p2")
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Errorf("got %d failed messages, want 0", len(failed))
 		}
@@ -435,7 +435,7 @@ func TestR25_pausedInstance_isBlockedOnlyAfterResume(t *testing.T) {
 				tries := func(n int) {
 					for range n {
 						time.Sleep(10 * time.Minute)
-						h.give(broken)
+						h.passRecords(broken)
 					}
 				}
 				if blockedFirst {
@@ -444,16 +444,16 @@ func TestR25_pausedInstance_isBlockedOnlyAfterResume(t *testing.T) {
 					h.wantStatus(in, provider.StatusBlocked)
 				}
 				h.pause(in, "p1")
-				h.give(broken)
+				h.passRecords(broken)
 				h.wantPaused(in)
 				if !blockedFirst {
 					h.raise(in, "", 1)
 				}
 				h.raise(in, "", 2)
-				h.give(broken)
+				h.passRecords(broken)
 				h.wantPaused(in)
 				other := h.orchestrator(sleeper(3, "minus"), "other")
-				if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
+				if woken, err := h.Renewer.Sweep(ctx); woken != 0 || err != nil {
 					t.Errorf("got %d wakes, error %v, want 0", woken, err)
 				}
 
@@ -462,13 +462,13 @@ func TestR25_pausedInstance_isBlockedOnlyAfterResume(t *testing.T) {
 				h.wantStatus(in, provider.StatusBlocked)
 				time.Sleep(time.Second)
 				fixed := h.orchestrator(sleeper(3, "add"), "fixed")
-				if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+				if woken, err := h.Renewer.Sweep(ctx); woken != 1 || err != nil {
 					t.Errorf("got %d wakes, error %v, want 1", woken, err)
 				}
-				h.give(fixed)
+				h.passRecords(fixed)
 				h.wantStatus(in, provider.StatusRunning)
 				h.raise(in, "", 4)
-				h.give(fixed)
+				h.passRecords(fixed)
 				if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil ||
 					string(end.Output) != "7" {
 					t.Errorf("ended with %s, output %s, error %v, want 7", end.Kind, end.Output, err)
@@ -489,13 +489,13 @@ func TestR25_pausedInstance_sweeperSendsNoWake(t *testing.T) {
 		h.emptyInbox()
 		time.Sleep(10 * time.Minute)
 		h.pause(in, "p1")
-		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil { // the pause is not in history yet
+		if woken, err := h.Renewer.Sweep(ctx); woken != 1 || err != nil { // the pause is not in history yet
 			t.Errorf("got %d wakes, error %v, want 1", woken, err)
 		}
 		h.turn(0)
 		h.wantPaused(in)
 		for range 5 {
-			if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
+			if woken, err := h.Renewer.Sweep(ctx); woken != 0 || err != nil {
 				t.Errorf("got %d wakes, error %v, want 0", woken, err)
 			}
 			time.Sleep(time.Hour)
@@ -613,9 +613,9 @@ func TestR25_everyMessageSentTwice_changesNothing(t *testing.T) {
 				}
 				return err
 			})
-			in := h.start("pauses", pausing{Events: 3, Anew: anew})
+			in := h.start("pauses", pausing{Events: 3, Continues: anew})
 			pausedMeanwhile(h, in)
-			if end := h.finish(in); string(end.Output) != `"heard [0 1 2]"` {
+			if end := h.finish(in); string(end.Output) != `"received [0 1 2]"` {
 				t.Errorf("ended with %s, output %s", end.String(), end.Output)
 			}
 			h.checkIdle()

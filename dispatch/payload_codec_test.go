@@ -273,7 +273,7 @@ func TestR28_buildWithoutCodec_blocksInstance(t *testing.T) {
 
 		h.deployWith(r, "with", []perdure.Codec{codec})
 		for range 4 {
-			_ = must(h.Timekeeper.Sweep(ctx))
+			_ = must(h.Renewer.Sweep(ctx))
 			h.serveFor(10 * time.Minute)
 		}
 		if got, err := client.Result[string](must(c.Status(ctx, "i-1"))); err != nil || got != secret+"!" {

@@ -18,14 +18,14 @@ import (
 func TestR28_codecErrorTooLargeForItem_blocksInstance(t *testing.T) {
 	t.Parallel()
 	r, c := registry(), &turning{id: "turned"}
-	perdure.AddOrchestration(r, "hears-long", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+	perdure.AddOrchestration(r, "receives-long-data", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 	})
 	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{c}}, func(ctx context.Context, h *hub) {
 		hub := client.New(h.Provider, client.WithCodec(c))
-		id := must(hub.Start(ctx, "hears-long", 1))
+		id := must(hub.Start(ctx, "receives-long-data", 1))
 		h.serveFor(time.Minute)
-		if err := hub.RaiseEvent(ctx, id, "go", "heard"); err != nil {
+		if err := hub.RaiseEvent(ctx, id, "go", "received"); err != nil {
 			t.Fatal(err)
 		}
 		c.fail(perdure.NonRetryable(errors.New(strings.Repeat("\x01", 500<<10))))
@@ -39,7 +39,7 @@ func TestR28_codecErrorTooLargeForItem_blocksInstance(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)
-		if s := must(hub.Status(ctx, id)); string(s.Output) != `"heard"` {
+		if s := must(hub.Status(ctx, id)); string(s.Output) != `"received"` {
 			t.Errorf("got status %s, output %s, failure %+v", s.Status, s.Output, s.Failure)
 		}
 	})

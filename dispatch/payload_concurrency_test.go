@@ -46,8 +46,8 @@ func (s *concurrentCalls) count(n int) {
 // many is the number of large payloads in a turn.
 const many = 60
 
-// wantSideBySide runs an orchestration, and checks the number of S3 calls and that they are concurrent and bounded.
-func wantSideBySide(t *testing.T, r *perdure.Registry, orchestration string, s *concurrentCalls, calls int) {
+// wantConcurrent runs an orchestration, and checks the number of S3 calls and that they are concurrent and bounded.
+func wantConcurrent(t *testing.T, r *perdure.Registry, orchestration string, s *concurrentCalls, calls int) {
 	t.Helper()
 	inBubble(t, simhub.Options{
 		Registry: r, Bucket: true, CacheBytes: -1, Intercept: s.intercept,
@@ -88,7 +88,7 @@ func TestR28_manyLargeResults_areFetchedConcurrently(t *testing.T) {
 		}
 		return bytes, nil
 	})
-	wantSideBySide(t, r, "takes many", &concurrentCalls{operation: "GetObject"}, many)
+	wantConcurrent(t, r, "takes many", &concurrentCalls{operation: "GetObject"}, many)
 }
 
 // TestR28_manyLargeInputs_areStoredConcurrently checks that a turn with many large inputs waits for a few batches of S3
@@ -111,7 +111,7 @@ func TestR28_manyLargeInputs_areStoredConcurrently(t *testing.T) {
 		}
 		return bytes, nil
 	})
-	wantSideBySide(t, r, "gives many", &concurrentCalls{operation: "PutObject"}, many)
+	wantConcurrent(t, r, "gives many", &concurrentCalls{operation: "PutObject"}, many)
 }
 
 // panickingCodec is a codec that panics for some documents.
@@ -134,7 +134,7 @@ func TestR28_codecPanics_blocksOnlyItsInstance(t *testing.T) {
 	codec := &panickingCodec{turning{id: "turned"}}
 	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider, client.WithCodec(&codec.turning))
-		for _, id := range []string{"bursts", "goes on"} {
+		for _, id := range []string{"bursts", "continues"} {
 			_ = must(c.Start(ctx, "child", id, client.WithInstanceID(id)))
 			if err := c.RaiseEvent(ctx, id, "note", "!"); err != nil {
 				t.Fatal(err)
@@ -146,13 +146,13 @@ func TestR28_codecPanics_blocksOnlyItsInstance(t *testing.T) {
 			!strings.Contains(s.Failure.Message, "codec panicked") {
 			t.Errorf("got status %s, failure %+v, want Blocked by a codec panic", s.Status, s.Failure)
 		}
-		if got, err := client.Result[string](must(c.Status(ctx, "goes on"))); err != nil || got != "goes on!" {
+		if got, err := client.Result[string](must(c.Status(ctx, "continues"))); err != nil || got != "continues!" {
 			t.Errorf("got %q, error %v", got, err)
 		}
 
 		h.deployWith(r, "fixed", []perdure.Codec{&codec.turning})
 		for range 4 {
-			_ = must(h.Timekeeper.Sweep(ctx))
+			_ = must(h.Renewer.Sweep(ctx))
 			h.serveFor(10 * time.Minute)
 		}
 		if got, err := client.Result[string](must(c.Status(ctx, "bursts"))); err != nil || got != "bursts!" {
@@ -194,7 +194,7 @@ func TestR28_purgeFailsMidway_isContinued(t *testing.T) {
 		}
 		refuses.Store(false)
 		for range 4 {
-			_ = must(h.Timekeeper.Sweep(ctx))
+			_ = must(h.Renewer.Sweep(ctx))
 			h.serveFor(10 * time.Minute)
 		}
 		if _, err := c.Status(ctx, "i-1"); !errors.Is(err, client.ErrNotFound) || len(h.keys("x/")) > 0 {

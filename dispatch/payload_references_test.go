@@ -33,13 +33,13 @@ func newLetter(n int) letter {
 	return letter{n, strings.Repeat(fmt.Sprintf("<%d> & \u2028é ", n), 200)}
 }
 
-// hoard is the input of an orchestration that receives letters in order, Each per execution, until it has All.
-type hoard struct{ Next, All, Each int }
+// collectInput is the input of an orchestration that receives letters in order, Each per execution, until it has All.
+type collectInput struct{ Next, All, Each int }
 
-// hoarder returns a registry whose orchestration "sleeper" receives letters as events of a name.
-func hoarder(name string) *perdure.Registry {
+// collectorRegistry returns a registry whose orchestration "sleeper" receives letters as events of a name.
+func collectorRegistry(name string) *perdure.Registry {
 	r := perdure.NewRegistry()
-	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, h hoard) (int, error) {
+	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, h collectInput) (int, error) {
 		for range h.Each {
 			got, err := perdure.WaitForExternalEvent[letter](ctx, name).Await(ctx)
 			if err != nil {
@@ -93,9 +93,9 @@ func TestReferences_crashAtAnyCallAcrossContinueAsNew_losesNothing(t *testing.T)
 			t.Parallel()
 			for n, more := int64(1), true; more && !t.Failed(); n++ {
 				intercept, calls := simhub.CrashAt(n, after)
-				o := simhub.Options{Registry: hoarder("add"), Environments: 2, Intercept: intercept}
+				o := simhub.Options{Registry: collectorRegistry("add"), Environments: 2, Intercept: intercept}
 				inBubble(t, o, func(ctx context.Context, h *hub) {
-					in := h.start("sleeper", hoard{All: 7, Each: 2})
+					in := h.start("sleeper", collectInput{All: 7, Each: 2})
 					h.post(in, 7)
 					h.serveFor(time.Hour)
 					h.wantAll(ctx, in, 7)
@@ -180,10 +180,10 @@ func TestReferences_crashAtAnyCallWithParkedEvents_losesNothing(t *testing.T) {
 			t.Parallel()
 			for n, more := int64(1), true; more && !t.Failed(); n++ {
 				intercept, calls := simhub.CrashAt(n, after)
-				inBubble(t, simhub.Options{Registry: hoarder("plus"), Intercept: intercept},
+				inBubble(t, simhub.Options{Registry: collectorRegistry("plus"), Intercept: intercept},
 					func(ctx context.Context, h *hub) {
-						in := h.start("sleeper", hoard{All: 7, Each: 2})
-						h.give(h.orchestrator(hoarder("add"), "before"))
+						in := h.start("sleeper", collectInput{All: 7, Each: 2})
+						h.passRecords(h.orchestrator(collectorRegistry("add"), "before"))
 						h.post(in, 7)
 						h.serveFor(time.Hour)
 						if now := h.read(in); now.Status != provider.StatusBlocked {
@@ -191,8 +191,8 @@ func TestReferences_crashAtAnyCallWithParkedEvents_losesNothing(t *testing.T) {
 						}
 						time.Sleep(24 * time.Hour)
 						old := h.Orchestrators[0]
-						h.Orchestrators[0] = h.orchestrator(hoarder("add"), "fixed")
-						if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+						h.Orchestrators[0] = h.orchestrator(collectorRegistry("add"), "fixed")
+						if woken, err := h.Renewer.Sweep(ctx); woken != 1 || err != nil {
 							t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 						}
 						h.serveFor(time.Hour)
@@ -209,8 +209,8 @@ func TestReferences_crashAtAnyCallWithParkedEvents_losesNothing(t *testing.T) {
 // A temporary failure to read referenced data fails the turn, which is retried. The instance is not blocked.
 func TestReferences_readFails_turnIsRetried(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: hoarder("add")}, func(ctx context.Context, h *hub) {
-		in := h.start("sleeper", hoard{All: 5, Each: 1})
+	inBubble(t, simhub.Options{Registry: collectorRegistry("add")}, func(ctx context.Context, h *hub) {
+		in := h.start("sleeper", collectInput{All: 5, Each: 1})
 		h.post(in, 5)
 		var failures atomic.Int64
 		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -237,8 +237,9 @@ func TestReferences_readFails_turnIsRetried(t *testing.T) {
 // Time that a session spends on reading data does not count towards the turn limit of the code.
 func TestReferences_readIsSlow_turnLimitIsUnaffected(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: hoarder("add"), TurnLimit: time.Second}, func(ctx context.Context, h *hub) {
-		in := h.start("sleeper", hoard{All: 8, Each: 4})
+	o := simhub.Options{Registry: collectorRegistry("add"), TurnLimit: time.Second}
+	inBubble(t, o, func(ctx context.Context, h *hub) {
+		in := h.start("sleeper", collectInput{All: 8, Each: 4})
 		h.post(in, 8)
 		slow := slow(3 * time.Second)
 		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -260,8 +261,8 @@ func TestReferences_readIsSlow_turnLimitIsUnaffected(t *testing.T) {
 // Altered data blocks the instance. After the data is restored, the instance continues.
 func TestReferences_dataIsAltered_instanceIsBlocked(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: hoarder("add")}, func(ctx context.Context, h *hub) {
-		in := h.start("sleeper", hoard{All: 5, Each: 1})
+	inBubble(t, simhub.Options{Registry: collectorRegistry("add")}, func(ctx context.Context, h *hub) {
+		in := h.start("sleeper", collectInput{All: 5, Each: 1})
 		h.post(in, 5)
 		h.serveFor(30 * time.Second)
 		good := h.item("x#"+in.ExecutionID, "h#0000000001")
@@ -316,8 +317,8 @@ func TestReferences_inAMessage_arePlainData(t *testing.T) {
 // ReadHistory replaces references by their data.
 func TestReferences_readHistory_showsTheData(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: hoarder("add")}, func(ctx context.Context, h *hub) {
-		in := h.start("sleeper", hoard{All: 5, Each: 1})
+	inBubble(t, simhub.Options{Registry: collectorRegistry("add")}, func(ctx context.Context, h *hub) {
+		in := h.start("sleeper", collectInput{All: 5, Each: 1})
 		h.post(in, 5)
 		h.serveFor(time.Hour)
 		carried := 0

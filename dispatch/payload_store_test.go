@@ -329,7 +329,7 @@ func TestR28_largeResults_areFetchedOnlyIfAwaited(t *testing.T) {
 // continues.
 func TestR28_objectIsMissingOrAltered_diagnosisNamesIt(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(ctx context.Context, h *hub, key string, data []byte) error{
+	for name, corrupt := range map[string]func(ctx context.Context, h *hub, key string, data []byte) error{
 		"missing": func(ctx context.Context, h *hub, key string, _ []byte) error {
 			return h.Cloud.Bucket.DeleteObjects(ctx, simhub.PayloadBucket, []string{key})
 		},
@@ -341,12 +341,12 @@ func TestR28_objectIsMissingOrAltered_diagnosisNamesIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			spoiledObject(t, spoil)
+			spoiledObject(t, corrupt)
 		})
 	}
 }
 
-func spoiledObject(t *testing.T, spoil func(ctx context.Context, h *hub, key string, data []byte) error) {
+func spoiledObject(t *testing.T, corrupt func(ctx context.Context, h *hub, key string, data []byte) error) {
 	t.Helper()
 	r := registry()
 	addBulky(r)
@@ -356,7 +356,7 @@ func spoiledObject(t *testing.T, spoil func(ctx context.Context, h *hub, key str
 		h.serveFor(time.Minute)
 		key := h.keys("x/")[0]
 		data := must(h.Cloud.Bucket.GetObject(ctx, simhub.PayloadBucket, key, 1<<30))
-		if err := spoil(ctx, h, key, data); err != nil {
+		if err := corrupt(ctx, h, key, data); err != nil {
 			t.Fatal(err)
 		}
 		// without the cached payload
@@ -418,7 +418,7 @@ func TestR28_buildWithoutBucket_blocksAndLosesNothing(t *testing.T) {
 			t.Fatal("got another bucket after the redeployment")
 		}
 		for range 4 {
-			_ = must(with.Timekeeper.Sweep(ctx))
+			_ = must(with.Renewer.Sweep(ctx))
 			with.serveFor(10 * time.Minute)
 		}
 		if got, err := client.Result[[]string](must(client.New(with.Provider).Status(ctx, "i-1"))); err != nil ||
@@ -567,7 +567,7 @@ func TestR28_senderIsPurged_itsMessagesStayReadable(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	addBulky(r)
-	perdure.AddOrchestration(r, "sender", func(ctx *perdure.OrchestrationContext, to string) (int, error) {
+	perdure.AddOrchestration(r, "purged-sender", func(ctx *perdure.OrchestrationContext, to string) (int, error) {
 		perdure.RaiseEvent(ctx, to, "note", largeText("t"))
 		_, err := perdure.StartOrchestration(ctx, "bulky-child", largeText("d"), perdure.WithInstanceID("detached-1"))
 		return 0, err
@@ -576,7 +576,7 @@ func TestR28_senderIsPurged_itsMessagesStayReadable(t *testing.T) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("child-1")))
 		h.serveFor(time.Minute)
-		_ = must(c.Start(ctx, "sender", "child-1", client.WithInstanceID("i-1")))
+		_ = must(c.Start(ctx, "purged-sender", "child-1", client.WithInstanceID("i-1")))
 		h.turn(0) // the messages are sent but not received
 		if s := must(c.Status(ctx, "i-1")); s.Status != client.StatusCompleted {
 			t.Fatalf("got status %s, failure %+v, want Completed", s.Status, s.Failure)

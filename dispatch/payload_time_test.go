@@ -38,7 +38,7 @@ func addGathering(r *perdure.Registry, results, size int) {
 		}
 		return bytes, nil
 	})
-	perdure.AddOrchestration(r, "beside", func(*perdure.OrchestrationContext, int) (string, error) {
+	perdure.AddOrchestration(r, "concurrent", func(*perdure.OrchestrationContext, int) (string, error) {
 		return "over", nil
 	})
 }
@@ -100,7 +100,7 @@ func TestR28_payloadsExceedCacheAndInvocation_waitForALongerInvocation(t *testin
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "gathers", 0, client.WithInstanceID("i-1")))
 		h.serveFor(5 * time.Minute)
-		_ = must(c.Start(ctx, "beside", 0, client.WithInstanceID("i-2")))
+		_ = must(c.Start(ctx, "concurrent", 0, client.WithInstanceID("i-2")))
 		h.serveFor(time.Second)
 		if s := must(c.Status(ctx, "i-2")); s.Status != client.StatusCompleted {
 			t.Errorf("other instance: got status %s, want Completed", s.Status)

@@ -20,7 +20,7 @@ import (
 // handler returns the text, and its validator rejects texts that begin with "no".
 func addTexts(r *perdure.Registry) *perdure.Registry {
 	perdure.AddOrchestration(r, "telling", func(ctx *perdure.OrchestrationContext, texts []string) ([]string, error) {
-		err := perdure.SetUpdateHandler(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "send", func(_ *perdure.OrchestrationContext, s string) (string, error) {
 			texts = append(texts, s)
 			return s, nil
 		}, perdure.WithValidator(func(s string) error {
@@ -37,7 +37,7 @@ func addTexts(r *perdure.Registry) *perdure.Registry {
 			if err != nil || e == "end" {
 				return texts, err
 			}
-			if e == "anew" {
+			if e == "continue" {
 				return perdure.ContinueAsNew[[]string](ctx, texts)
 			}
 		}
@@ -45,20 +45,20 @@ func addTexts(r *perdure.Registry) *perdure.Registry {
 	return r
 }
 
-// answered is the result of an update that a client receives.
-type answered struct {
+// updateResult is the result of an update that a client receives.
+type updateResult struct {
 	result json.RawMessage
 	err    error
 }
 
-func (a answered) text() string {
+func (a updateResult) text() string {
 	var s string
 	_ = json.Unmarshal(a.result, &s)
 	return s
 }
 
 // updateBy sends an update from a client to i-1 while the hub runs.
-func (h *hub) updateBy(ctx context.Context, c *client.Client, id, text string) (a answered) {
+func (h *hub) updateBy(ctx context.Context, c *client.Client, id, text string) (a updateResult) {
 	h.t.Helper()
 	if c == nil { // a client without a cache
 		c = client.New(h.Provider)
@@ -68,7 +68,7 @@ func (h *hub) updateBy(ctx context.Context, c *client.Client, id, text string) (
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		a.result, a.err = c.Update(ctx, "i-1", "tell", text, client.WithUpdateID(id))
+		a.result, a.err = c.Update(ctx, "i-1", "send", text, client.WithUpdateID(id))
 	}()
 	h.serveFor(time.Minute)
 	<-done
@@ -164,7 +164,7 @@ func TestR28_updateResult_outlivesItsExecution(t *testing.T) {
 			t.Errorf("repeated update: got error %v", got.err)
 		}
 
-		h.raiseAndServe(ctx, c, "anew")
+		h.raiseAndServe(ctx, c, "continue")
 		// like the erasure of the execution
 		if err := h.Provider.Payloads().DeletePayloads(ctx, h.keysOf(ctx, first)...); err != nil {
 			t.Fatal(err)
@@ -194,7 +194,7 @@ func TestR28_updateResultWithoutBucket_failsAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "growing", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		err := perdure.SetUpdateHandler(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "send", func(_ *perdure.OrchestrationContext, s string) (string, error) {
 			return largeText(s), nil
 		})
 		if err != nil {

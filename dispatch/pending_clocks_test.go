@@ -100,7 +100,7 @@ func TestR26_heartbeatEarlierThanLastAttempts_counts(t *testing.T) {
 func TestR26_shortHeartbeatTimeout_heartbeatsAreWritten(t *testing.T) {
 	t.Parallel()
 	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
-		in := a.start("asks", question{Heartbeat: 1200 * time.Millisecond})
+		in := a.start("awaits-approval", question{Heartbeat: 1200 * time.Millisecond})
 		for len(a.passedTokens()) == 0 {
 			a.serveFor(100 * time.Millisecond)
 		}
@@ -141,7 +141,7 @@ func TestR26_failureWithWrongClock_isRetriedAfterTheDelay(t *testing.T) {
 		withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 			in := a.begin(question{Every: 10 * time.Minute})
 			a.serveFor(time.Minute)
-			if err := a.clientWithClock(off).FailActivity(ctx, a.token(0), errors.New("nobody is there")); err != nil {
+			if err := a.clientWithClock(off).FailActivity(ctx, a.token(0), errors.New("no worker")); err != nil {
 				t.Fatal(err)
 			}
 			a.serveFor(8 * time.Minute)

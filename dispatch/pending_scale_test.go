@@ -16,20 +16,22 @@ import (
 // read the outcomes of the other activities.
 func TestR26_hundredsArePending_lastCompletionCostsAsMuchAsTheFirst(t *testing.T) {
 	t.Parallel()
-	const asked = 200
+	const queried = 200
 	var mu sync.Mutex
 	var tokens []string
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "ask", func(ctx context.Context, _ int) (string, error) {
+	perdure.AddActivity(r, "approve", func(ctx context.Context, _ int) (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		tokens = append(tokens, perdure.ActivityInfoFrom(ctx).CompletionToken)
 		return "", perdure.ErrPending
 	})
-	perdure.AddOrchestration(r, "asks-all", func(ctx *perdure.OrchestrationContext, n int) (bytes int, err error) {
+	perdure.AddOrchestration(r, "all-approvals", func(
+		ctx *perdure.OrchestrationContext, n int,
+	) (bytes int, err error) {
 		answers := make([]*perdure.Future[string], n)
 		for i := range answers {
-			answers[i] = perdure.CallActivityByName[string](ctx, "ask", i)
+			answers[i] = perdure.CallActivityByName[string](ctx, "approve", i)
 		}
 		for _, a := range answers {
 			text, err := a.Await(ctx)
@@ -42,10 +44,10 @@ func TestR26_hundredsArePending_lastCompletionCostsAsMuchAsTheFirst(t *testing.T
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
-		in := h.start("asks-all", asked)
+		in := h.start("all-approvals", queried)
 		h.serveFor(time.Minute)
-		if len(tokens) != asked {
-			t.Fatalf("got %d tokens, want %d", len(tokens), asked)
+		if len(tokens) != queried {
+			t.Fatalf("got %d tokens, want %d", len(tokens), queried)
 		}
 		result := strings.Repeat("r", 20<<10)
 		var reads []float64
@@ -57,7 +59,7 @@ func TestR26_hundredsArePending_lastCompletionCostsAsMuchAsTheFirst(t *testing.T
 			reads = append(reads, h.Cloud.Capacity().Read-before)
 			h.serveFor(time.Second)
 		}
-		if first, last := reads[1], reads[asked-1]; last > 2*first {
+		if first, last := reads[1], reads[queried-1]; last > 2*first {
 			t.Errorf("first completion reads %v units, last one %v", first, last)
 		}
 		h.finish(in)

@@ -24,7 +24,7 @@ import (
 	"github.com/perdure/perdure/provider/worktoken"
 )
 
-// question is the input of the activity "ask", which passes its completion token to the test.
+// question is the input of the activity "approve", which passes its completion token to the test.
 type question struct {
 	StartToClose, Heartbeat, ScheduleToClose, Every time.Duration
 	Waited                                          bool
@@ -32,11 +32,11 @@ type question struct {
 	// Fails makes the activity return an error.
 	Takes time.Duration
 	Once  bool
-	// Beats makes the activity send a heartbeat before it returns.
-	Beats bool
-	Fails bool
-	// GivesUp is the time after which the orchestration cancels the activity. 0 means never.
-	GivesUp time.Duration
+	// Heartbeats makes the activity send a heartbeat before it returns.
+	Heartbeats bool
+	Fails      bool
+	// CancelsAfter is the time after which the orchestration cancels the activity. 0 means never.
+	CancelsAfter time.Duration
 }
 
 func (q question) options() (opts []perdure.ActivityCallOption) {
@@ -67,7 +67,7 @@ type passedToken struct {
 	at      time.Time
 }
 
-// tokenHub is a hub whose activity "ask" is completed by the test.
+// tokenHub is a hub whose activity "approve" is completed by the test.
 type tokenHub struct {
 	*hub
 
@@ -76,7 +76,7 @@ type tokenHub struct {
 	tokens []passedToken
 }
 
-func (a *tokenHub) ask(ctx context.Context, q question) (string, error) {
+func (a *tokenHub) approve(ctx context.Context, q question) (string, error) {
 	info := perdure.ActivityInfoFrom(ctx)
 	a.mu.Lock()
 	a.tokens = append(a.tokens, passedToken{info.CompletionToken, info.Attempt, time.Now()})
@@ -85,7 +85,7 @@ func (a *tokenHub) ask(ctx context.Context, q question) (string, error) {
 	if first || !q.Once {
 		time.Sleep(q.Takes)
 	}
-	if q.Beats {
+	if q.Heartbeats {
 		perdure.Heartbeat(ctx, "there")
 	}
 	if q.Fails {
@@ -111,14 +111,14 @@ func (a *tokenHub) token(n int) string {
 	return ""
 }
 
-func asks(ctx *perdure.OrchestrationContext, q question) (string, error) {
+func awaitApproval(ctx *perdure.OrchestrationContext, q question) (string, error) {
 	scope, cancel := perdure.WithCancel(ctx)
-	answer := perdure.CallActivityByName[string](scope, "ask", q, q.options()...)
-	if q.GivesUp > 0 {
-		_ = perdure.Sleep(ctx, q.GivesUp)
+	response := perdure.CallActivityByName[string](scope, "approve", q, q.options()...)
+	if q.CancelsAfter > 0 {
+		_ = perdure.Sleep(ctx, q.CancelsAfter)
 		cancel()
 	}
-	text, err := answer.Await(ctx)
+	text, err := response.Await(ctx)
 	if err != nil {
 		text = "failed: " + err.Error()
 	}
@@ -130,8 +130,8 @@ func withTokenHub(t *testing.T, o simhub.Options, f func(ctx context.Context, a 
 	t.Helper()
 	a := &tokenHub{}
 	o.Registry = perdure.NewRegistry()
-	perdure.AddActivity(o.Registry, "ask", a.ask)
-	perdure.AddOrchestration(o.Registry, "asks", asks)
+	perdure.AddActivity(o.Registry, "approve", a.approve)
+	perdure.AddOrchestration(o.Registry, "awaits-approval", awaitApproval)
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		a.hub, a.client = h, client.New(h.Provider)
 		f(ctx, a)
@@ -141,7 +141,7 @@ func withTokenHub(t *testing.T, o simhub.Options, f func(ctx context.Context, a 
 // begin starts an instance, and runs the hub until its activity is pending.
 func (a *tokenHub) begin(q question) provider.Instance {
 	a.t.Helper()
-	in := a.start("asks", q)
+	in := a.start("awaits-approval", q)
 	a.serveFor(q.Takes + 10*time.Second)
 	return in
 }
@@ -196,7 +196,7 @@ func TestR26_pendingActivity_isCompletedByToken(t *testing.T) {
 		a.serveFor(48 * time.Hour)
 		a.wantOpen(in)
 		if r := a.retryOf(in); r.Pending == nil || r.Attempt != 1 || !r.NextCheckAt.IsZero() ||
-			r.Pending.Name != "ask" {
+			r.Pending.Name != "approve" {
 			t.Errorf("got retry state %+v, want a pending attempt 1 without a check", r)
 		}
 		p, err := a.client.Pending(ctx, in.InstanceID, "", 0)
@@ -288,7 +288,7 @@ func TestR26_invalidOrLateToken_errorNamesTheReason(t *testing.T) {
 func TestR26_tokenOfEndedActivity_isRejected(t *testing.T) {
 	t.Parallel()
 	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
-		in := a.begin(question{GivesUp: time.Hour})
+		in := a.begin(question{CancelsAfter: time.Hour})
 		if err := a.complete(0, "once"); err != nil {
 			t.Fatal(err)
 		}
@@ -346,7 +346,7 @@ func TestR26_completedBeforePending_endsOnce(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", together), func(t *testing.T) {
 				t.Parallel()
 				withTokenHub(t, simhub.Options{}, func(_ context.Context, a *tokenHub) {
-					in := a.start("asks", q)
+					in := a.start("awaits-approval", q)
 					a.serveFor(30 * time.Second)
 					if !together {
 						if err := a.complete(0, "early"); err != nil {
@@ -354,7 +354,7 @@ func TestR26_completedBeforePending_endsOnce(t *testing.T) {
 						}
 						a.serveFor(10 * time.Minute)
 					} else { // one turn consumes both messages
-						a.interfere(a.holdBack(a.Provider.Config().InboxURL, 30*time.Second))
+						a.interfere(a.failReceives(a.Provider.Config().InboxURL, 30*time.Second))
 						if err := a.complete(0, "early"); err != nil {
 							t.Fatal(err)
 						}
@@ -373,8 +373,8 @@ func TestR26_completedBeforePending_endsOnce(t *testing.T) {
 	}
 }
 
-// holdBack makes receives from a queue fail for a while.
-func (a *tokenHub) holdBack(queueURL string, d time.Duration) simaws.Interceptor {
+// failReceives makes receives from a queue fail for a while.
+func (a *tokenHub) failReceives(queueURL string, d time.Duration) simaws.Interceptor {
 	until := time.Now().Add(d + 15*time.Second)
 	return func(_ context.Context, c simaws.Call, next func() error) error {
 		if in, ok := c.Input.(*sqs.ReceiveMessageInput); ok && *in.QueueUrl == queueURL && time.Now().Before(until) {
@@ -503,40 +503,40 @@ func TestR26_heartbeatDuringTimeoutCheck_countsOrIsRejected(t *testing.T) {
 			var once sync.Once
 			withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 				in := a.begin(question{Heartbeat: 5 * time.Minute})
-				var beatErr, lateErr error
+				var heartbeatErr, lateErr error
 				a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					u, ok := c.Input.(*dynamodb.UpdateItemInput)
 					if !ok || !strings.Contains(*u.UpdateExpression, "#overOf = ") {
 						return next()
 					}
-					beat := func() {
+					heartbeat := func() {
 						once.Do(func() {
-							_, beatErr = a.client.HeartbeatActivity(ctx, a.token(0), nil)
+							_, heartbeatErr = a.client.HeartbeatActivity(ctx, a.token(0), nil)
 							if after {
 								lateErr = a.complete(0, "late")
 							}
 						})
 					}
 					if !after {
-						beat()
+						heartbeat()
 					}
 					err := next()
 					if after {
-						beat()
+						heartbeat()
 					}
 					return err
 				})
 				a.serveFor(5 * time.Minute)
 				if !after {
 					a.wantOpen(in)
-					if beatErr != nil {
-						t.Errorf("heartbeat: got error %v", beatErr)
+					if heartbeatErr != nil {
+						t.Errorf("heartbeat: got error %v", heartbeatErr)
 					}
 					a.serveFor(4 * time.Minute)
 					a.wantOpen(in)
 					a.serveFor(time.Minute)
 				} else {
-					wantProblem(t, beatErr, client.TokenActivityEnded)
+					wantProblem(t, heartbeatErr, client.TokenActivityEnded)
 					wantProblem(t, lateErr, client.TokenActivityEnded)
 				}
 				a.wantEnd(in, "heartbeat timeout")
@@ -556,7 +556,7 @@ func TestR26_timeoutAndCompletion_firstMessageWins(t *testing.T) {
 			withTokenHub(t, simhub.Options{}, func(_ context.Context, a *tokenHub) {
 				in := a.begin(question{StartToClose: 5 * time.Minute, Every: every})
 				a.serveFor(4*time.Minute + 40*time.Second)
-				a.interfere(a.holdBack(a.Provider.Config().InboxURL, time.Minute))
+				a.interfere(a.failReceives(a.Provider.Config().InboxURL, time.Minute))
 				if err := a.complete(0, "just in time"); err != nil {
 					t.Fatal(err)
 				}
@@ -575,7 +575,7 @@ func TestR26_failureSentTwice_causesOneRetry(t *testing.T) {
 	t.Parallel()
 	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		in := a.begin(question{Every: time.Minute})
-		a.interfere(a.holdBack(a.Provider.Config().InboxURL, 10*time.Second))
+		a.interfere(a.failReceives(a.Provider.Config().InboxURL, 10*time.Second))
 		for _, why := range []string{"no", "no", "another no"} {
 			if err := a.client.FailActivity(ctx, a.token(0), errors.New(why)); err != nil {
 				t.Fatal(err)
@@ -603,7 +603,7 @@ func TestR26_failureSentTwice_causesOneRetry(t *testing.T) {
 func TestR26_pendingActivityCancelled_heartbeatReportsIt(t *testing.T) {
 	t.Parallel()
 	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
-		in := a.begin(question{StartToClose: time.Hour, GivesUp: 5 * time.Minute})
+		in := a.begin(question{StartToClose: time.Hour, CancelsAfter: 5 * time.Minute})
 		if c, err := a.client.HeartbeatActivity(ctx, a.token(0), nil); err != nil || c.Requested {
 			t.Fatalf("got cancel state %+v, error %v, want no request", c, err)
 		}
@@ -635,7 +635,7 @@ func TestR26_awaitedPendingActivityCancelled_waitsForHolderOrGrace(t *testing.T)
 			t.Run(fmt.Sprint(name, " ", every), func(t *testing.T) {
 				t.Parallel()
 				withTokenHub(t, simhub.Options{CancellationGracePeriod: grace}, func(ctx context.Context, a *tokenHub) {
-					in := a.begin(question{Waited: true, GivesUp: time.Minute, Every: every})
+					in := a.begin(question{Waited: true, CancelsAfter: time.Minute, Every: every})
 					a.serveFor(time.Minute)
 					a.wantOpen(in)
 					if c, err := a.client.HeartbeatActivity(ctx, a.token(0), nil); err != nil || !c.Requested {
@@ -667,7 +667,7 @@ func TestR26_awaitedPendingActivityCancelled_waitsForHolderOrGrace(t *testing.T)
 func TestR26_cancelledBeforePending_hasGracePeriod(t *testing.T) {
 	t.Parallel()
 	withTokenHub(t, simhub.Options{CancellationGracePeriod: 3 * time.Minute}, func(_ context.Context, a *tokenHub) {
-		in := a.start("asks", question{Waited: true, GivesUp: time.Minute, Takes: 2 * time.Minute})
+		in := a.start("awaits-approval", question{Waited: true, CancelsAfter: time.Minute, Takes: 2 * time.Minute})
 		a.serveFor(3*time.Minute + 50*time.Second)
 		a.wantOpen(in)
 		a.serveFor(30 * time.Second)
@@ -755,7 +755,7 @@ func TestR26_heartbeatOfWorker_countsForPendingAttempt(t *testing.T) {
 	t.Parallel()
 	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 		began := time.Now()
-		in := a.begin(question{Heartbeat: 5 * time.Minute, Takes: 4 * time.Minute, Beats: true})
+		in := a.begin(question{Heartbeat: 5 * time.Minute, Takes: 4 * time.Minute, Heartbeats: true})
 		if r, err := a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil ||
 			string(r.Details) != `"there"` {
 			t.Errorf("got activity record %+v, error %v, want the details", r, err)
@@ -774,7 +774,7 @@ func TestR26_earlierAttemptTimedOut_awaitedCancelIsAbandoned(t *testing.T) {
 	t.Parallel()
 	withTokenHub(t, simhub.Options{CancellationGracePeriod: 10 * time.Minute}, func(_ context.Context, a *tokenHub) {
 		in := a.begin(question{
-			Waited: true, StartToClose: 5 * time.Minute, Every: time.Minute, GivesUp: 8 * time.Minute,
+			Waited: true, StartToClose: 5 * time.Minute, Every: time.Minute, CancelsAfter: 8 * time.Minute,
 		})
 		a.serveFor(9 * time.Minute)
 		a.wantOpen(in)
@@ -796,7 +796,7 @@ func TestR26_earlierAttemptTimedOut_awaitedCancelIsAbandoned(t *testing.T) {
 func TestR26_cancelledAttemptTimesOut_isNotRetried(t *testing.T) {
 	t.Parallel()
 	withTokenHub(t, simhub.Options{CancellationGracePeriod: time.Hour}, func(_ context.Context, a *tokenHub) {
-		in := a.begin(question{Waited: true, Heartbeat: 2 * time.Minute, Every: time.Minute, GivesUp: time.Minute})
+		in := a.begin(question{Waited: true, Heartbeat: 2 * time.Minute, Every: time.Minute, CancelsAfter: time.Minute})
 		a.serveFor(time.Minute)
 		a.wantOpen(in)
 		a.serveFor(time.Minute)
@@ -876,7 +876,7 @@ func TestR26_pendingStateCannotBeWritten_awaitedActivityIsReleased(t *testing.T)
 func TestR26_stoppedByWorker_runsAgainBeforePending(t *testing.T) {
 	t.Parallel()
 	withTokenHub(t, simhub.Options{InvocationLimit: time.Minute}, func(_ context.Context, a *tokenHub) {
-		in := a.start("asks", question{Takes: 55 * time.Second, Once: true})
+		in := a.start("awaits-approval", question{Takes: 55 * time.Second, Once: true})
 		a.serveFor(30 * time.Minute)
 		runs := a.passedTokens()
 		if len(runs) != 2 || runs[0].token != runs[1].token {
@@ -938,7 +938,7 @@ func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 
 // timeOutThenComplete lets the first attempt time out, keeps the second open for a while, and completes it.
 func (a *tokenHub) timeOutThenComplete(n int64, q question) {
-	in := a.start("asks", q)
+	in := a.start("awaits-approval", q)
 	a.serveFor(40 * time.Minute)
 	runs := a.passedTokens()
 	last := runs[len(runs)-1]
@@ -970,7 +970,7 @@ func (a *tokenHub) timeOutThenComplete(n int64, q question) {
 func (a *tokenHub) repeatCall(call func() error) {
 	for range 20 {
 		err := call()
-		if _, answered := errors.AsType[*client.TokenError](err); err == nil || answered {
+		if _, updateResult := errors.AsType[*client.TokenError](err); err == nil || updateResult {
 			return
 		}
 		a.serveFor(5 * time.Second)
@@ -1016,8 +1016,8 @@ func TestR26_reconciliation_keepsTimeoutsOfAPendingAttempt(t *testing.T) {
 		in := a.begin(question{StartToClose: time.Hour})
 		a.Close()
 		reg := perdure.NewRegistry()
-		perdure.AddActivity(reg, "ask", a.ask)
-		perdure.AddOrchestration(reg, "asks", asks)
+		perdure.AddActivity(reg, "approve", a.approve)
+		perdure.AddOrchestration(reg, "awaits-approval", awaitApproval)
 		second, err := simhub.New(simhub.Options{Registry: reg, On: a.Hub, NewQueues: "second-"})
 		if err != nil {
 			t.Fatal(err)

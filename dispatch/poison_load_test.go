@@ -24,7 +24,7 @@ import (
 // Redelivered records run concurrently unless a crash marker exists. An outage leaves no markers.
 
 var backlog = flag.Int("backlog", manyOr(500),
-	"number of work items of TestR13_backlogAfterAnOutage_drainsAsFast, 500 per orchestration")
+	"number of work items of TestR13_backlogAfterAnOutage_isProcessedAsFast, 500 per orchestration")
 
 // sleepLikeAWS waits for the typical duration of a call to AWS.
 func sleepLikeAWS(ctx context.Context, c simaws.Call) {
@@ -109,7 +109,7 @@ func drainBacklog(t *testing.T, items, outage int) (d drainStats) {
 			h.calls = nil
 		}
 		for range outage {
-			if n := h.deliverInVain("default", "sim://default"); n != items {
+			if n := h.deliverAndCrash("default", "sim://default"); n != items {
 				t.Fatalf("got %d work items, want %d", n, items)
 			}
 		}
@@ -127,8 +127,8 @@ func drainBacklog(t *testing.T, items, outage int) (d drainStats) {
 	return d
 }
 
-// deliverInVain receives all visible records of a queue and releases them.
-func (h *hub) deliverInVain(queue, url string) int {
+// deliverAndCrash receives all visible records of a queue and releases them.
+func (h *hub) deliverAndCrash(queue, url string) int {
 	h.t.Helper()
 	var all []provider.Record
 	for records := h.receive(url); len(records) > 0; records = h.receive(url) {
@@ -165,27 +165,27 @@ func (h *hub) receiveAndTurn() []provider.Record {
 
 // In an outage, a backlog was delivered several times without any run. Afterwards, the backlog is processed as fast as
 // any other backlog, with one delivery per item, and no item fails.
-func TestR13_backlogAfterAnOutage_drainsAsFast(t *testing.T) {
+func TestR13_backlogAfterAnOutage_isProcessedAsFast(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
-	calm, after := drainBacklog(t, *backlog, 0), drainBacklog(t, *backlog, 4)
-	rate := float64(calm.took) / float64(after.took)
+	faultless, after := drainBacklog(t, *backlog, 0), drainBacklog(t, *backlog, 4)
+	rate := float64(faultless.took) / float64(after.took)
 	t.Logf("%d items: %v in %d invocations without an outage; %v in %d invocations and %d deliveries after an "+
 		"outage (%.0f %%)",
-		*backlog, calm.took, calm.invocations, after.took, after.invocations, after.deliveries, 100*rate)
+		*backlog, faultless.took, faultless.invocations, after.took, after.invocations, after.deliveries, 100*rate)
 	if rate < 0.8 || after.deliveries > *backlog*105/100 || after.failed > 0 || after.ran != int64(*backlog) {
-		t.Errorf("without an outage %+v, after an outage %+v", calm, after)
+		t.Errorf("without an outage %+v, after an outage %+v", faultless, after)
 	}
 }
 
 // externalKiller kills all worker processes at fixed intervals.
 type externalKiller struct {
-	every    time.Duration
-	from, to time.Time
-	mu       sync.Mutex
-	born     map[string]time.Time // starts of worker invocations, by name
-	most     int                  // deliveries of one work item
-	killed   int
+	every     time.Duration
+	from, to  time.Time
+	mu        sync.Mutex
+	startedAt map[string]time.Time // starts of worker invocations, by name
+	most      int                  // deliveries of one work item
+	killed    int
 }
 
 // intercept runs inside an interceptor of simhub.Crash.
@@ -194,7 +194,7 @@ func (s *externalKiller) intercept(ctx context.Context, c simaws.Call, next func
 	sleepLikeAWS(ctx, c)
 	name, died := simhub.Process(ctx)
 	s.mu.Lock()
-	if born, worker := s.born[name]; worker && !died && s.moments(time.Now()) > s.moments(born) {
+	if startedAt, worker := s.startedAt[name]; worker && !died && s.moments(time.Now()) > s.moments(startedAt) {
 		s.killed++
 		simhub.Die(ctx)
 	}
@@ -218,7 +218,7 @@ func (s *externalKiller) note(c simaws.Call) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.born[*ms[0].ReceiptHandle] = time.Now()
+	s.startedAt[*ms[0].ReceiptHandle] = time.Now()
 	for _, r := range simhub.Records(ms) {
 		s.most = max(s.most, r.ReceiveCount)
 	}
@@ -262,7 +262,7 @@ func TestR13_processesAreKilledExternally_nothingIsPoison(t *testing.T) {
 				}
 				return sum, nil
 			})
-			s := &externalKiller{every: 500 * time.Millisecond, born: map[string]time.Time{}}
+			s := &externalKiller{every: 500 * time.Millisecond, startedAt: map[string]time.Time{}}
 			o := simhub.Options{Registry: r, Intercept: s.intercept, Concurrency: 10, WorkVisibility: c.visibility}
 			inBubble(t, o, func(ctx context.Context, h *hub) {
 				begin := func(apart time.Duration) {
@@ -281,7 +281,7 @@ func TestR13_processesAreKilledExternally_nothingIsPoison(t *testing.T) {
 					}
 				}
 				for range c.outage {
-					h.deliverInVain("default", "sim://default")
+					h.deliverAndCrash("default", "sim://default")
 				}
 				s.from = time.Now().Add(217 * time.Millisecond)
 				s.to = s.from.Add(most)
@@ -320,7 +320,7 @@ func (h *hub) wantNoDeadLetters(url string) {
 
 // An activity that kills its process runs together with others in its first three deliveries. In at most one more
 // delivery, the other activities of its batch wait for it. In later deliveries, they run before it.
-func TestR13_activityKillsItsProcess_fewNeighboursAreLost(t *testing.T) {
+func TestR13_activityKillsItsProcess_fewOtherActivitiesAreInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ killers, healthy, processes int }{
 		"in one batch":     {1, 9, 1},

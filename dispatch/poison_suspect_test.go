@@ -47,7 +47,7 @@ func naps(running, most *atomic.Int64) *perdure.Registry {
 func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []provider.Record {
 	h.t.Helper()
 	for range 2 {
-		h.deliverInVain("default", "sim://default")
+		h.deliverAndCrash("default", "sim://default")
 	}
 	for _, it := range h.workItems() {
 		if pick(it.ActivityID) {
@@ -110,7 +110,7 @@ func TestR13_suspectWaitsForItsBatch_isLeased(t *testing.T) {
 	}
 }
 
-func TestR13_suspectSucceeds_itsMarksAreTakenAway(t *testing.T) {
+func TestR13_suspectSucceeds_crashMarkersAreRemoved(t *testing.T) {
 	t.Parallel()
 	var running, most atomic.Int64
 	r := naps(&running, &most)
@@ -163,7 +163,7 @@ func TestR13_severalBatches_oneSuspectRunsAtATime(t *testing.T) {
 
 // A suspect that does not fit the rest of the invocation is released without a crash marker, because it has not
 // started.
-func TestR13_suspectDoesNotFitInvocation_isReleasedUnmarked(t *testing.T) {
+func TestR13_suspectDoesNotFitInvocation_isReleasedWithoutMarker(t *testing.T) {
 	t.Parallel()
 	var running, most atomic.Int64
 	r := naps(&running, &most)

@@ -166,17 +166,17 @@ func TestR13_poisonRecord_delaysItsBatchBriefly(t *testing.T) {
 		if string(end.Output) != `"15, poison true"` {
 			t.Errorf("ended with %s, output %s", end.Kind, end.Output)
 		}
-		var neighbours, poison time.Time
+		var neighbors, poison time.Time
 		for _, e := range h.events(in) {
 			switch e.Kind {
 			case history.ActivityCompleted:
-				neighbours = e.Time
+				neighbors = e.Time
 			case history.ActivityFailed:
 				poison = e.Time
 			default:
 			}
 		}
-		if took := neighbours.Sub(in.CreatedAt); took > 31*time.Minute+30*time.Second || !poison.After(neighbours) {
+		if took := neighbors.Sub(in.CreatedAt); took > 31*time.Minute+30*time.Second || !poison.After(neighbors) {
 			t.Errorf("healthy activities took %v: more than two visibility timeouts and two leases", took)
 		}
 		h.wantDeadLetter("sim://default-dead", "poison")
@@ -244,7 +244,7 @@ func TestR13_outageOfTwoHours_poisonsNothing(t *testing.T) {
 
 // Interleaving: an outage raises the receive count of a record above the limit. Then its process crashes twice for
 // reasons other than its code.
-func TestR13_deathsAfterAnOutage_areNoPoison(t *testing.T) {
+func TestR13_crashesAfterAnOutage_areNotPoison(t *testing.T) {
 	t.Parallel()
 	d := &crashingActivity{}
 	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(ctx context.Context, h *hub) {
@@ -416,7 +416,7 @@ func TestR13_turnKillsItsProcess_blocksItsInstance(t *testing.T) {
 						f.ran.Load(), now.Status, now.Diagnosis)
 				}
 				h.wantDeadLetter("sim://inbox-dead.fifo", "poison")
-				if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
+				if woken, err := h.Renewer.Sweep(ctx); woken != 0 || err != nil {
 					t.Errorf("got %d wakes, error %v, want 0 without a new build", woken, err)
 				}
 				f.alive.Store(true)
@@ -450,10 +450,10 @@ func TestR13_poisonTurnAfterContinueAsNew_becomesDeadLetter(t *testing.T) {
 		f.alive.Store(true)
 		time.Sleep(time.Second)
 		fixed := h.orchestrator(r, "fixed")
-		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+		if woken, err := h.Renewer.Sweep(ctx); woken != 1 || err != nil {
 			t.Errorf("got %d wakes, error %v, want 1", woken, err)
 		}
-		h.give(fixed)
+		h.passRecords(fixed)
 		if end, err := h.Provider.ReadTerminalEvent(ctx, h.read(in).ExecutionID); err != nil ||
 			string(end.Output) != "7" {
 			t.Errorf("ended with %s, output %s, error %v, want 7", end.Kind, end.Output, err)
@@ -509,10 +509,10 @@ func (h *hub) resumes(ctx context.Context, in provider.Instance, f *fatal) {
 	h.t.Helper()
 	time.Sleep(time.Second)
 	fixed := h.orchestrator(f.registry(), "fixed")
-	if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+	if woken, err := h.Renewer.Sweep(ctx); woken != 1 || err != nil {
 		h.t.Errorf("got %d wakes, error %v, want 1", woken, err)
 	}
-	h.give(fixed)
+	h.passRecords(fixed)
 	end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 	if err != nil || string(end.Output) != "7" {
 		h.t.Errorf("ended with %s, output %s, error %v, want 7", end.Kind, end.Output, err)
@@ -550,10 +550,10 @@ func TestR13_replayKillsItsProcess_blocksItsInstance(t *testing.T) {
 		f.alive.Store(true)
 		time.Sleep(time.Second)
 		fixed := h.orchestrator(r, "fixed")
-		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+		if woken, err := h.Renewer.Sweep(ctx); woken != 1 || err != nil {
 			t.Errorf("got %d wakes, error %v, want 1", woken, err)
 		}
-		h.give(fixed)
+		h.passRecords(fixed)
 		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "7" {
 			t.Errorf("ended with %s, output %s, error %v, want 7", end.Kind, end.Output, err)
 		}
@@ -626,15 +626,15 @@ func TestR13_unreadableHistory_blocksItsInstance(t *testing.T) {
 			t.Fatal(err)
 		}
 		later := h.orchestrator(sleeper(1, "add"), "later")
-		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+		if woken, err := h.Renewer.Sweep(ctx); woken != 1 || err != nil {
 			t.Errorf("got %d wakes, error %v, want 1", woken, err)
 		}
-		h.give(later)
+		h.passRecords(later)
 		if now := h.read(in); now.Status != provider.StatusRunning || now.Diagnosis != nil {
 			t.Errorf("after the repair: got status %s, diagnosis %+v, want Running", now.Status, now.Diagnosis)
 		}
 		h.raise(in, "f", 6)
-		h.give(later)
+		h.passRecords(later)
 		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "6" {
 			t.Errorf("ended with %s, output %s, error %v, want 6", end.Kind, end.Output, err)
 		}
@@ -663,11 +663,11 @@ func TestR13_deadLetterOfQueue_isRecovered(t *testing.T) {
 				}
 				time.Sleep(2 * time.Second)
 				h.exhaust(ctx, name, c.url)
-				if _, err := h.Timekeeper.Sweep(ctx); err != nil {
+				if _, err := h.Renewer.Sweep(ctx); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(2 * time.Minute)
-				if _, err := h.Timekeeper.Sweep(ctx); err != nil { // the sweeper ignores the recovered copy
+				if _, err := h.Renewer.Sweep(ctx); err != nil { // the sweeper ignores the recovered copy
 					t.Fatal(err)
 				}
 				if end := h.finish(in); end.Kind != history.OrchestrationCompleted ||
@@ -720,12 +720,12 @@ func TestR13_sweeperDiesAtAnyCall_losesNothing(t *testing.T) {
 						}
 						return errors.New("the process has crashed")
 					})
-					if _, err := h.Timekeeper.Sweep(ctx); err == nil {
+					if _, err := h.Renewer.Sweep(ctx); err == nil {
 						t.Error("sweep did not report the failure")
 					}
 					h.interfere(nil)
 					time.Sleep(2 * time.Minute)
-					if _, err := h.Timekeeper.Sweep(ctx); err != nil {
+					if _, err := h.Renewer.Sweep(ctx); err != nil {
 						t.Fatal(err)
 					}
 					if end := h.finish(in); string(end.Output) != "1" {
@@ -767,10 +767,10 @@ func aTable() *string {
 // damage overwrites a segment with unreadable events.
 func (h *hub) damage(segment map[string]ddbtypes.AttributeValue) {
 	h.t.Helper()
-	spoiled := maps.Clone(segment)
-	spoiled["events"] = &ddbtypes.AttributeValueMemberS{Value: "no events"}
+	damaged := maps.Clone(segment)
+	damaged["events"] = &ddbtypes.AttributeValueMemberS{Value: "no events"}
 	if _, err := h.Cloud.Table.PutItem(h.t.Context(),
-		&dynamodb.PutItemInput{TableName: aTable(), Item: spoiled}); err != nil {
+		&dynamodb.PutItemInput{TableName: aTable(), Item: damaged}); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -61,7 +61,7 @@ func (h *hub) pollAll(ctx context.Context, r *perdure.Registry) (stop func()) {
 	stops := []func() error{
 		h.polled(ctx, h.Provider, provider.QueueInbox, o.HandleRecords, dispatch.PollOptions{}),
 		h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{}),
-		h.polled(ctx, h.Provider, provider.QueueTimers, h.Timekeeper.HandleRecords, dispatch.PollOptions{}),
+		h.polled(ctx, h.Provider, provider.QueueTimers, h.Renewer.HandleRecords, dispatch.PollOptions{}),
 	}
 	return func() {
 		for _, s := range stops {
@@ -558,7 +558,7 @@ func TestPoll_handlerExceedsTheGracePeriod_recordIsReleased(t *testing.T) {
 // observe a cancellation even without polls.
 func TestPoll_renewal_readsTheCancelRecord(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever, forever)
 		w := f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval = 24 * time.Hour })
 		o := dispatch.PollOptions{LockTimeout: 30 * time.Second, Renew: w.RenewRecords}
@@ -587,7 +587,7 @@ func TestPoll_renewal_readsTheCancelRecord(t *testing.T) {
 // A renewal that could not read the cancel record does not replace a poll. The worker polls at once.
 func TestPoll_renewalCannotReadTheCancelRecord_pollFollows(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", forever)
 		w := f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval = 24 * time.Hour })
 		var once atomic.Int64

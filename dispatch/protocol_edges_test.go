@@ -32,13 +32,13 @@ func TestTerminate_cancelOfAnActivityIsParked_activityIsCancelled(t *testing.T) 
 		broken := h.orchestrator(versions("1"), "broken")
 		for range 3 {
 			time.Sleep(10 * time.Minute)
-			h.give(broken)
+			h.passRecords(broken)
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked {
 			t.Fatalf("the instance is %s, want blocked", now.Status)
 		}
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
-		if failed := h.give(broken); len(failed) > 0 {
+		if failed := h.passRecords(broken); len(failed) > 0 {
 			t.Fatal("the termination failed without the code of the instance")
 		}
 		h.wantOpenTasksCancelled(in, string(perdure.ReasonOrchestrationTerminated), history.OrchestrationTerminated)
@@ -133,7 +133,7 @@ func TestR15_redelivery_deletesNoSchedulesOfEarlierTurns(t *testing.T) {
 }
 
 // A delayed start whose timer has a schedule is cancelled or terminated. The schedule is deleted.
-func TestR15ADelayedStart_endsEarly_leavesNoSchedule(t *testing.T) {
+func TestR15_delayedStartEndsBeforeItsDueTime_leavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []provider.MessageKind{provider.MessageTerminate, provider.MessageCancel} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -334,7 +334,7 @@ func TestR18_parkedInputsExceedACommit_areConsumedInParts(t *testing.T) {
 		broken := h.orchestrator(collector(many, "plus"), "broken")
 		for range 4 {
 			time.Sleep(10 * time.Minute)
-			h.give(broken)
+			h.passRecords(broken)
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked {
 			t.Errorf("the instance is %s, want blocked", now.Status)
@@ -344,7 +344,7 @@ func TestR18_parkedInputsExceedACommit_areConsumedInParts(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		fixed := h.orchestrator(collector(many, "add"), "fixed")
-		h.Timekeeper.Sweep(h.t.Context())
+		h.Renewer.Sweep(h.t.Context())
 		turns := 0
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			put, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
@@ -355,11 +355,11 @@ func TestR18_parkedInputsExceedACommit_areConsumedInParts(t *testing.T) {
 			}
 			return next()
 		})
-		if failed := h.give(fixed); len(failed) != 1 {
+		if failed := h.passRecords(fixed); len(failed) != 1 {
 			t.Errorf("got %d failed messages, want the wake", len(failed))
 		}
 		time.Sleep(10 * time.Minute)
-		if failed := h.give(fixed); len(failed) > 0 || turns < 3 {
+		if failed := h.passRecords(fixed); len(failed) > 0 || turns < 3 {
 			t.Errorf("got failed messages %v in %d turns, want none in at least 3", failed, turns)
 		}
 		h.events(in)
@@ -385,7 +385,7 @@ func TestR11_sweep_wakesBeforeOtherWork(t *testing.T) {
 		})
 		look, stop := context.WithTimeout(ctx, time.Minute)
 		defer stop()
-		if woken, err := h.Timekeeper.Sweep(look); woken != 1 || err == nil {
+		if woken, err := h.Renewer.Sweep(look); woken != 1 || err == nil {
 			t.Errorf("the sweeper woke %d instances, %v; want 1 and an error", woken, err)
 		}
 	})

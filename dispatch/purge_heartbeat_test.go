@@ -48,21 +48,21 @@ func (h *hub) purgeWithLateHeartbeat(ctx context.Context, n int64, before bool) 
 		Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 3,
 	})
 	h.turn(0) // schedules activity 6
-	beat := func(ctx context.Context) error {
+	heartbeat := func(ctx context.Context) error {
 		return h.Provider.PutActivityRecords(ctx, in.ExecutionID, provider.ActivityRecord{
 			ActivityID: 6, Details: json.RawMessage(`"half way"`), LastHeartbeatAt: time.Now(),
 		})
 	}
 	if before {
-		if err := beat(ctx); err != nil {
+		if err := heartbeat(ctx); err != nil {
 			h.t.Fatal(err)
 		}
 	}
-	held, landed := make(chan struct{}), make(chan error, 1)
+	held, finished := make(chan struct{}), make(chan error, 1)
 	var made atomic.Int64
 	land := func() {
 		close(held)
-		if err := <-landed; err != nil {
+		if err := <-finished; err != nil {
 			h.t.Error(err)
 		}
 	}
@@ -78,7 +78,7 @@ func (h *hub) purgeWithLateHeartbeat(ctx context.Context, n int64, before bool) 
 		}
 		return next()
 	})
-	go func() { landed <- beat(context.WithValue(ctx, lateKey{}, true)) }()
+	go func() { finished <- heartbeat(context.WithValue(ctx, lateKey{}, true)) }()
 	if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil {
 		h.t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func TestQuery_handlerHangsRepeatedly_isNotCalled(t *testing.T) {
 		if took := time.Since(before); took >= time.Second {
 			t.Errorf("got duration %v: the handler was called again", took)
 		}
-		h.wantQueryResult("heard", "0", "0") // other handlers still run
+		h.wantQueryResult("received", "0", "0") // other handlers still run
 
 		time.Sleep(time.Hour) // the handlers return
 		h.wantQueryError("blocks", "0", provider.QueryHandlerTimedOut, "within 1s")
@@ -87,14 +87,14 @@ func TestQuery_manyConcurrent_fourRunAtATime(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		h.start("slow", 1)
 		h.turn(0)
-		ask := func(ctx context.Context) (json.RawMessage, error) {
+		queryInstance := func(ctx context.Context) (json.RawMessage, error) {
 			return h.Orchestrators[0].QueryInstance(ctx, provider.QueryRequest{InstanceID: "i-1", Name: "slow"})
 		}
 		var wg sync.WaitGroup
 		for range 12 {
 			wg.Go(func() {
-				if answer, err := ask(ctx); err != nil || string(answer) != "1" {
-					t.Errorf("got %s, %v, want 1", answer, err)
+				if response, err := queryInstance(ctx); err != nil || string(response) != "1" {
+					t.Errorf("got %s, %v, want 1", response, err)
 				}
 			})
 		}
@@ -104,7 +104,7 @@ func TestQuery_manyConcurrent_fourRunAtATime(t *testing.T) {
 		}
 		short, stop := context.WithTimeout(ctx, 100*time.Millisecond)
 		defer stop()
-		if _, err := ask(short); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := queryInstance(short); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("query with a short deadline: got error %v, want DeadlineExceeded", err)
 		}
 		wg.Wait()

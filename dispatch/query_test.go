@@ -22,34 +22,34 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// errNegative is the error of the query handler "heard" for a negative input.
+// errNegative is the error of the query handler "received" for a negative input.
 var errNegative = errors.New("no negative numbers")
 
 // counting counts events up to n. Its query handlers return the count, or break the rules of query handlers.
 func counting(ctx *perdure.OrchestrationContext, n int) (int, error) {
-	heard := 0
+	receivedCount := 0
 	set := func(name string, handler func(int) (int, error)) {
 		if err := perdure.SetQueryHandler(ctx, name, handler); err != nil {
 			panic(err)
 		}
 	}
-	set("heard", func(more int) (int, error) {
+	set("received", func(more int) (int, error) {
 		if more < 0 {
 			return 0, errNegative
 		}
-		return heard + more, nil
+		return receivedCount + more, nil
 	})
-	set("changes", func(int) (int, error) { heard += 100; return heard, nil })
+	set("changes", func(int) (int, error) { receivedCount += 100; return receivedCount, nil })
 	setInvalidHandlers(ctx, set)
 
-	for heard < n {
+	for receivedCount < n {
 		if _, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
 			return 0, err
 		}
-		heard++
-		set("late", func(int) (int, error) { return heard, nil })
+		receivedCount++
+		set("late", func(int) (int, error) { return receivedCount, nil })
 	}
-	return heard, nil
+	return receivedCount, nil
 }
 
 // setInvalidHandlers sets query handlers, each of which breaks a rule.
@@ -57,12 +57,12 @@ func setInvalidHandlers(ctx *perdure.OrchestrationContext, set func(string, func
 	open := perdure.WaitForExternalEvent[int](ctx, "never")
 	set("waits", func(int) (int, error) { return open.Await(ctx) })
 	set("schedules", func(int) (int, error) { perdure.CallActivity(ctx, inc, 1); return 1, nil })
-	set("sets a status", func(int) (int, error) { ctx.SetCustomStatus("asked"); return 1, nil })
+	set("sets a status", func(int) (int, error) { ctx.SetCustomStatus("queried"); return 1, nil })
 	set("sets a handler", func(int) (int, error) {
 		return 1, perdure.SetQueryHandler(ctx, "more", func(int) (int, error) { return 1, nil })
 	})
 	set("takes a side effect", func(int) (int, error) { return perdure.SideEffect(ctx, func() int { return 1 }), nil })
-	set("cancels", func(int) (int, error) { open.Cancel("asked"); return 1, nil })
+	set("cancels", func(int) (int, error) { open.Cancel("queried"); return 1, nil })
 	set("starts a coroutine", func(int) (int, error) {
 		perdure.Go(ctx, func(*perdure.OrchestrationContext) {})
 		return 1, nil
@@ -102,8 +102,8 @@ func counts() *perdure.Registry {
 	return r
 }
 
-// ask queries instance i-1. It fails the test if the query makes calls other than strongly consistent reads.
-func (h *hub) ask(query, input string) (string, error) {
+// queryInstance queries instance i-1. It fails the test if the query makes calls other than strongly consistent reads.
+func (h *hub) queryInstance(query, input string) (string, error) {
 	h.t.Helper()
 	return h.queryOn(h.Orchestrators[0], query, input)
 }
@@ -112,7 +112,7 @@ func (h *hub) ask(query, input string) (string, error) {
 func (h *hub) queryOn(o provider.Querier, query, input string) (string, error) {
 	h.t.Helper()
 	before := len(h.made())
-	answer, err := o.QueryInstance(h.t.Context(), provider.QueryRequest{
+	response, err := o.QueryInstance(h.t.Context(), provider.QueryRequest{
 		InstanceID: "i-1", Name: query, Input: json.RawMessage(input),
 	})
 	for _, c := range h.made()[before:] {
@@ -120,7 +120,7 @@ func (h *hub) queryOn(o provider.Querier, query, input string) (string, error) {
 			h.t.Errorf("query %q called %s: %+v", query, c.Operation, c.Input)
 		}
 	}
-	return string(answer), err
+	return string(response), err
 }
 
 // readsStrongly reports whether a call is a strongly consistent read.
@@ -138,21 +138,21 @@ func readsStrongly(c simaws.Call) bool {
 // wantQueryResult fails the test unless a query returns the result want.
 func (h *hub) wantQueryResult(query, input, want string) {
 	h.t.Helper()
-	if got, err := h.ask(query, input); got != want || err != nil {
+	if got, err := h.queryInstance(query, input); got != want || err != nil {
 		h.t.Errorf("query %q returned %s, %v, want %s", query, got, err, want)
 	}
 }
 
 // wantQueryError fails the test unless a query returns a QueryError with the code want. The error text must contain the
-// strings says, the instance ID and the name of the query.
-func (h *hub) wantQueryError(query, input string, want provider.QueryCode, says ...string) *provider.QueryError {
+// strings in mentions, the instance ID and the name of the query.
+func (h *hub) wantQueryError(query, input string, want provider.QueryCode, mentions ...string) *provider.QueryError {
 	h.t.Helper()
-	got, err := h.ask(query, input)
+	got, err := h.queryInstance(query, input)
 	e, ok := errors.AsType[*provider.QueryError](err)
 	if !ok || e.Code != want {
 		h.t.Fatalf("query %q returned %s, %v, want error %s", query, got, err, want)
 	}
-	for _, part := range append(says, "i-1", query) {
+	for _, part := range append(mentions, "i-1", query) {
 		if !strings.Contains(e.Error(), part) {
 			h.t.Errorf("query %q: error %v lacks %q", query, e, part)
 		}
@@ -175,35 +175,35 @@ func (h *hub) sendEvent(in provider.Instance, id string) {
 func TestQuery_returnsTheStateOfTheLastCommittedTurn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
-		if _, err := h.ask("heard", "0"); !errors.Is(err, provider.ErrNotFound) {
+		if _, err := h.queryInstance("received", "0"); !errors.Is(err, provider.ErrNotFound) {
 			t.Errorf("unknown instance: got error %v, want ErrNotFound", err)
 		}
 		in := h.start("counting", 3)
-		h.wantQueryError("heard", "0", provider.QueryNotStarted, "has not run its first turn")
+		h.wantQueryError("received", "0", provider.QueryNotStarted, "has not run its first turn")
 
 		h.turn(0)
-		h.wantQueryResult("heard", "0", "0")
-		h.wantQueryResult("heard", "", "0") // without an input
+		h.wantQueryResult("received", "0", "0")
+		h.wantQueryResult("received", "", "0") // without an input
 		h.sendEvent(in, "1")
-		h.wantQueryResult("heard", "5", "6")
+		h.wantQueryResult("received", "5", "6")
 
 		h.pause(in, "p")
 		h.turn(0)
 		h.sendEvent(in, "2") // the session parks the event, so the code has not received it
-		h.wantQueryResult("heard", "0", "1")
+		h.wantQueryResult("received", "0", "1")
 		h.resume(in, "r")
 		h.turn(0)
-		h.wantQueryResult("heard", "0", "2")
+		h.wantQueryResult("received", "0", "2")
 
 		h.sendEvent(in, "3")
-		h.wantQueryResult("heard", "0", "3")
+		h.wantQueryResult("received", "0", "3")
 		if now := h.read(in); now.Status != provider.StatusCompleted {
 			t.Errorf("the instance is %s, want completed", now.Status)
 		}
 		if err := h.Provider.DeleteInstance(t.Context(), in.InstanceID, false); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.ask("heard", "0"); !errors.Is(err, provider.ErrNotFound) {
+		if _, err := h.queryInstance("received", "0"); !errors.Is(err, provider.ErrNotFound) {
 			t.Errorf("purged instance: got error %v, want ErrNotFound", err)
 		}
 	})
@@ -226,9 +226,9 @@ func TestQuery_instanceIsTerminated_returnsItsLastState(t *testing.T) {
 				t.Fatalf("the instance is %s, want terminated", now.Status)
 			}
 			if turns == 0 {
-				h.wantQueryError("heard", "0", provider.QueryNotStarted)
+				h.wantQueryError("received", "0", provider.QueryNotStarted)
 			} else {
-				h.wantQueryResult("heard", "0", "0")
+				h.wantQueryResult("received", "0", "0")
 			}
 		})
 	}
@@ -269,7 +269,7 @@ func TestQuery_otherProcessIsStale_observesCommittedTurns(t *testing.T) {
 			Data:    history.Payload("1"),
 		})
 		h.turn(1)
-		h.wantQueryResult("heard", "0", "1")
+		h.wantQueryResult("received", "0", "1")
 	})
 }
 
@@ -279,8 +279,8 @@ func TestQuery_unknownName_errorListsTheHandlers(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
 		in := h.start("counting", 3)
 		h.turn(0)
-		e := h.wantQueryError("late", "0", provider.QueryHandlerNotFound, `"heard"`)
-		if !slices.IsSorted(e.Known) || !slices.Contains(e.Known, "heard") || slices.Contains(e.Known, "late") {
+		e := h.wantQueryError("late", "0", provider.QueryHandlerNotFound, `"received"`)
+		if !slices.IsSorted(e.Known) || !slices.Contains(e.Known, "received") || slices.Contains(e.Known, "late") {
 			t.Errorf("got known queries %q", e.Known)
 		}
 		h.sendEvent(in, "1")
@@ -312,12 +312,12 @@ func TestQuery_handlerDoesMoreThanRead_fails(t *testing.T) {
 			f.Type != history.TypeGoexit {
 			t.Errorf("got failure %+v, want Goexit", f)
 		}
-		if f := h.wantQueryError("heard", "-1", provider.QueryFailed, errNegative.Error()).Failure; f == nil ||
+		if f := h.wantQueryError("received", "-1", provider.QueryFailed, errNegative.Error()).Failure; f == nil ||
 			f.Type != history.TypeError {
 			t.Errorf("got failure %+v, want the error of the handler", f)
 		}
-		if f := h.wantQueryError("heard", `"x"`, provider.QueryBadInput,
-			`decode input of query "heard"`).Failure; f == nil || f.Type != history.TypeDecode {
+		if f := h.wantQueryError("received", `"x"`, provider.QueryBadInput,
+			`decode input of query "received"`).Failure; f == nil || f.Type != history.TypeDecode {
 			t.Errorf("got failure %+v, want a decode error", f)
 		}
 		if f := h.wantQueryError("large", "{}", provider.QueryResultTooLarge, "1048578", "1048576").Failure; f == nil ||
@@ -340,7 +340,7 @@ func TestQuery_handlerDoesMoreThanRead_fails(t *testing.T) {
 // the instance. A blocked instance responds to a query in a build that can replay it.
 func TestQuery_buildCannotReplay_fails(t *testing.T) {
 	t.Parallel()
-	asked := func(name string) *perdure.Registry {
+	queried := func(name string) *perdure.Registry {
 		r := perdure.NewRegistry()
 		perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			if err := perdure.SetQueryHandler(ctx, "name", func(struct{}) (string, error) {
@@ -352,14 +352,14 @@ func TestQuery_buildCannotReplay_fails(t *testing.T) {
 		})
 		return r
 	}
-	inBubble(t, simhub.Options{Registry: asked("add")}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: queried("add")}, func(_ context.Context, h *hub) {
 		in := h.start("waits", 1)
 		h.turn(0)
-		other := h.orchestrator(asked("other"), "other")
-		for asker, want := range map[provider.Querier]provider.QueryCode{
+		other := h.orchestrator(queried("other"), "other")
+		for querier, want := range map[provider.Querier]provider.QueryCode{
 			h.orchestrator(registry(), "without"): provider.QueryUnregistered, other: provider.QueryBlocked,
 		} {
-			_, err := h.queryOn(asker, "name", "")
+			_, err := h.queryOn(querier, "name", "")
 			e, ok := errors.AsType[*provider.QueryError](err)
 			if !ok || e.Code != want {
 				t.Fatalf("got error %v, want %s", err, want)
@@ -375,12 +375,12 @@ func TestQuery_buildCannotReplay_fails(t *testing.T) {
 		}
 
 		h.send(provider.Message{
-			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "unheard",
+			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "unobserved",
 			EventID: "1",
 			Data:    history.Payload("1"),
 		})
 		for range 4 {
-			h.give(other)
+			h.passRecords(other)
 			time.Sleep(10 * time.Minute)
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked {
@@ -394,7 +394,7 @@ func TestQuery_buildCannotReplay_fails(t *testing.T) {
 func TestQuery_instanceContinuesAsNew_hasHandlersOfItsExecution(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
-	perdure.AddOrchestration(r, "anew", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+	perdure.AddOrchestration(r, "continue", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		if err := perdure.SetQueryHandler(ctx, fmt.Sprint("generation ", n), func(struct{}) (int, error) {
 			return n, nil
 		}); err != nil {
@@ -406,7 +406,7 @@ func TestQuery_instanceContinuesAsNew_hasHandlersOfItsExecution(t *testing.T) {
 		return perdure.ContinueAsNew[int](ctx, n+1)
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
-		in := h.start("anew", 1)
+		in := h.start("continue", 1)
 		h.turn(0)
 		h.wantQueryResult("generation 1", "", "1")
 		h.sendEvent(in, "1")
@@ -421,13 +421,13 @@ func TestQuery_clientHasAQuerier_usesIt(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: counts()}, func(ctx context.Context, h *hub) {
 		in := h.start("counting", 1)
 		h.turn(0)
-		if _, err := client.New(h.Provider).Query(ctx, in.InstanceID, "heard", 1); !errors.Is(err,
+		if _, err := client.New(h.Provider).Query(ctx, in.InstanceID, "received", 1); !errors.Is(err,
 			client.ErrQueriesUnsupported) {
 			t.Errorf("without a querier: got error %v, want ErrQueriesUnsupported", err)
 		}
 		c := client.New(h.Provider, client.WithQuerier(h.Orchestrators[0]))
-		if answer, err := c.Query(ctx, in.InstanceID, "heard", 1); err != nil || string(answer) != "1" {
-			t.Errorf("got %s, %v, want 1", answer, err)
+		if response, err := c.Query(ctx, in.InstanceID, "received", 1); err != nil || string(response) != "1" {
+			t.Errorf("got %s, %v, want 1", response, err)
 		}
 		short, stop := context.WithTimeout(ctx, 100*time.Millisecond)
 		defer stop()

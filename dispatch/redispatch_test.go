@@ -126,11 +126,11 @@ func TestR13_halfOfCallsFail_workItemsDoNotMultiply(t *testing.T) {
 	sent, ran, all := 0, 0, 0
 	const seeds, n = 20, 20
 	for seed := range uint64(seeds) {
-		p := newTroubledHub()
+		p := newProblemHub()
 		o := simhub.Options{
 			Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{
 				Seed: seed, Fail: 0.5,
-				StormFor: outage,
+				FaultDuration: outage,
 			}, EndOnRedelivery: true, Begins: p.begins,
 			Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
 				err := next()

@@ -79,14 +79,14 @@ func TestReplay_instanceEndedWithoutCode_succeeds(t *testing.T) {
 					h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
 				}
 				for range 4 {
-					h.give(broken)
+					h.passRecords(broken)
 					time.Sleep(10 * time.Minute)
 				}
 				if now := h.read(in); c.end == provider.StatusTerminated && now.Status != provider.StatusBlocked {
 					t.Fatalf("the instance is %s, want blocked", now.Status)
 				}
 				h.send(terminate)
-				h.give(broken)
+				h.passRecords(broken)
 				if now := h.read(in); now.Status != c.end {
 					t.Fatalf("the instance is %s, want %s", now.Status, c.end)
 				}

@@ -46,8 +46,8 @@ func TestR30_oldInstanceIsPurged_documentsRemain(t *testing.T) {
 	for name, each := range map[string]int{"carried from execution to execution": 2, "in one execution": 7} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, simhub.Options{Registry: hoarder("add")}, func(ctx context.Context, h *hub) {
-				in := h.start("sleeper", hoard{All: 7, Each: each})
+			inBubble(t, simhub.Options{Registry: collectorRegistry("add")}, func(ctx context.Context, h *hub) {
+				in := h.start("sleeper", collectInput{All: 7, Each: each})
 				h.serveFor(time.Second)
 				h.pause(in, "p1")
 				h.serveFor(time.Second)
@@ -81,7 +81,7 @@ func TestR30_purgeAtAnyCall_restartFailsOrIsComplete(t *testing.T) {
 		var calls atomic.Int64
 		var purges func()
 		o := simhub.Options{
-			Registry: hoarder("add"),
+			Registry: collectorRegistry("add"),
 			Intercept: func(_ context.Context, _ simaws.Call, next func() error) error {
 				if purge := purges; purge != nil && calls.Add(1) == n {
 					purges = nil
@@ -92,7 +92,7 @@ func TestR30_purgeAtAnyCall_restartFailsOrIsComplete(t *testing.T) {
 			},
 		}
 		inBubble(t, o, func(ctx context.Context, h *hub) {
-			in := h.start("sleeper", hoard{All: 3, Each: 9})
+			in := h.start("sleeper", collectInput{All: 3, Each: 9})
 			h.post(in, 3)
 			h.finish(in)
 			past := h.events(h.read(in))
@@ -143,7 +143,7 @@ func TestR30_parkedInputs_areConsumedInOrder(t *testing.T) {
 		if now := h.read(again); now.Status != provider.StatusRunning && now.Status != provider.StatusCompleted {
 			t.Errorf("got status %s, want Running or Completed", now.Status)
 		}
-		if end := h.finish(again); string(end.Output) != `"heard [0 1 2]"` {
+		if end := h.finish(again); string(end.Output) != `"received [0 1 2]"` {
 			t.Errorf("ended with %s, output %s", end.String(), end.Output)
 		}
 		h.checkIdle()
@@ -164,7 +164,7 @@ func TestR30_blockedInstance_continuesInFixedCode(t *testing.T) {
 		}
 
 		again := h.restart(in.InstanceID, "again", past[lastOf(past, history.InputsParked)].ID)
-		h.give(h.orchestrator(sleeper(3, "add"), "after"))
+		h.passRecords(h.orchestrator(sleeper(3, "add"), "after"))
 		if end := must(h.Provider.ReadTerminalEvent(ctx, again.ExecutionID)); string(end.Output) != "3" {
 			t.Errorf("ended with %s, output %s, want 3", end.String(), end.Output)
 		}

@@ -33,7 +33,7 @@ const days = 24 * time.Hour
 // watch runs one sweep.
 func (h *hub) watch() {
 	h.t.Helper()
-	if _, err := h.Timekeeper.Sweep(h.t.Context()); err != nil {
+	if _, err := h.Renewer.Sweep(h.t.Context()); err != nil {
 		h.t.Error(err)
 	}
 }
@@ -332,7 +332,7 @@ func TestR21_renewerDiesOrPauses_laterSweepsDeleteEverythingDue(t *testing.T) {
 					}
 					return simhub.ErrCrashed
 				})
-				_, _ = h.Timekeeper.Sweep(h.t.Context())
+				_, _ = h.Renewer.Sweep(h.t.Context())
 				h.interfere(nil)
 				h.serveFor(time.Duration(random.IntN(30)) * time.Hour)
 			}
@@ -390,7 +390,7 @@ func TestR21_oldestExecutionIsNotRecorded_sweeperFindsIt(t *testing.T) {
 			}
 			return next()
 		})
-		_, _ = h.Timekeeper.Sweep(h.t.Context())
+		_, _ = h.Renewer.Sweep(h.t.Context())
 		h.interfere(nil)
 		if at := text(h.item("i#a", "i"), "seeking"); at == "" {
 			t.Error("the progress of the search was not stored")

@@ -20,7 +20,7 @@ import (
 // delete the schedule.
 func TestR15_activityEndsWhileItsRetryWaits_scheduleIsDeleted(t *testing.T) {
 	t.Parallel()
-	for name, end := range waysToEnd() {
+	for name, end := range endings() {
 		for _, cold := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", cold=", cold), func(t *testing.T) {
 				t.Parallel()
@@ -89,10 +89,10 @@ func TestR15_noRetryPossible_retryStateIsNotRead(t *testing.T) {
 			perdure.AddOrchestration(r, "patient", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 				for i := range n {
 					if c.policy {
-						perdure.CallActivityByName[int](ctx, "nobody's", i,
+						perdure.CallActivityByName[int](ctx, "unknown", i,
 							perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour}))
 					} else {
-						perdure.CallActivityByName[int](ctx, "nobody's", i)
+						perdure.CallActivityByName[int](ctx, "unknown", i)
 					}
 				}
 				return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)

@@ -100,7 +100,7 @@ func withRetryHub(t *testing.T, o simhub.Options, test func(ctx context.Context,
 		return perdure.CallActivityByName[int](ctx, "try", s, s.policy(),
 			perdure.WithScheduleToCloseTimeout(3*s.Every+s.Every/2)).Await(ctx)
 	})
-	perdure.AddOrchestration(r, "tries-anew", func(ctx *perdure.OrchestrationContext, s retryInput) (int, error) {
+	perdure.AddOrchestration(r, "retry-then-new", func(ctx *perdure.OrchestrationContext, s retryInput) (int, error) {
 		if _, err := perdure.Select(ctx, perdure.CallActivityByName[int](ctx, "try", s, s.policy()),
 			perdure.WaitForExternalEvent[int](ctx, "add")); err != nil {
 			return 0, err
@@ -195,8 +195,8 @@ func TestR14_deletesFailForAMinute_retriesContinue(t *testing.T) {
 	})
 }
 
-// waysToEnd returns the ways in which activity 3 ends while it waits for its next attempt.
-func waysToEnd() map[string]func(tr *retryHub, in provider.Instance) {
+// endings returns the ways in which activity 3 ends while it waits for its next attempt.
+func endings() map[string]func(tr *retryHub, in provider.Instance) {
 	return map[string]func(tr *retryHub, in provider.Instance){
 		"a cancelled activity": func(tr *retryHub, in provider.Instance) {
 			tr.send(provider.Message{Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ActivityID: 3})
@@ -223,7 +223,7 @@ func waysToEnd() map[string]func(tr *retryHub, in provider.Instance) {
 func TestR14_activityEnds_unlimitedRetryEnds(t *testing.T) {
 	t.Parallel()
 	endless := retryInput{Every: time.Minute}
-	for name, end := range waysToEnd() {
+	for name, end := range endings() {
 		for _, wait := range []time.Duration{time.Minute, time.Hour} { // by a message delay, and by a timer
 			t.Run(fmt.Sprint(name, " that waits for ", wait), func(t *testing.T) {
 				t.Parallel()
@@ -499,7 +499,7 @@ func TestR14_failureRedeliveredToSameProcess_sendsNoCopy(t *testing.T) {
 }
 
 // Interleaving: in a stale environment, the activity of a failure is still open. The condition of its write fails.
-func TestR14_staleView_retriesNothing(t *testing.T) {
+func TestR14_staleCache_retriesNothing(t *testing.T) {
 	t.Parallel()
 	withoutWorker(t, func(_ context.Context, tr *retryHub, in provider.Instance, now time.Time) {
 		tr.complete(in, 1, 3)
@@ -573,7 +573,7 @@ func TestR14_blockedInstance_activitiesAreRetried(t *testing.T) {
 			t.Fatal(err)
 		}
 		tr.Orchestrators[0] = fixed
-		if _, err := tr.Timekeeper.Sweep(ctx); err != nil {
+		if _, err := tr.Renewer.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
 		tr.serveFor(time.Hour)
@@ -596,7 +596,7 @@ func TestR14_buildWithoutCode_retriesContinue(t *testing.T) {
 			m.Outcomes = append(m.Outcomes, failed(3, attempt, fmt.Sprint("r.", attempt), now),
 				failed(3, attempt, fmt.Sprint("s.", attempt), now))
 			tr.send(m)
-			if failed := tr.give(without); len(failed) > 0 {
+			if failed := tr.passRecords(without); len(failed) > 0 {
 				t.Fatalf("got failed records %v", failed)
 			}
 			tr.wantSent(attempt + 1)
@@ -640,7 +640,7 @@ func TestR14_failureOfPastExecution_isNotRetried(t *testing.T) {
 		t.Run(first+" first", func(t *testing.T) {
 			t.Parallel()
 			withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *retryHub) {
-				in := tr.startAs("a", "tries-anew", retryInput{Every: time.Minute})
+				in := tr.startAs("a", "retry-then-new", retryInput{Every: time.Minute})
 				tr.serveFor(30 * time.Second)
 				failure := provider.Message{
 					Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1,

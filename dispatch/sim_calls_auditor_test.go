@@ -24,7 +24,7 @@ import (
 // auditor reads all histories after a simulation, including the histories of purged instances. It compares the results
 // that callers received with the work of accounts and ledgers (R31).
 type auditor struct {
-	w *witness
+	w *monitor
 
 	mu sync.Mutex
 	// seen contains the current histories of instances that may be purged, by execution.
@@ -53,11 +53,11 @@ type auditedExecution struct {
 
 // sentCall is an UpdateSent event and its response.
 type sentCall struct {
-	from     auditedExecution
-	event    *history.Event
-	id       string
-	named    bool
-	answered *history.Event
+	from         auditedExecution
+	event        *history.Event
+	id           string
+	named        bool
+	updateResult *history.Event
 }
 
 // clientCall is a call of a client and its result.
@@ -89,7 +89,7 @@ type acceptedUpdate struct {
 	ends    []*history.Event
 }
 
-func newAuditor(w *witness) *auditor {
+func newAuditor(w *monitor) *auditor {
 	return &auditor{
 		w: w, seen: map[string][]history.Event{}, begun: map[string]int{}, mayEnd: map[string]bool{},
 		displaced: map[string]bool{}, executions: map[string]auditedExecution{}, taken: map[string]*calleeWork{},
@@ -166,10 +166,10 @@ func (a *auditor) check(ctx context.Context) error {
 		a.send(a.executions[id])
 	}
 	for i := range a.sent {
-		a.judge(&a.sent[i])
+		a.verify(&a.sent[i])
 	}
 	for _, c := range a.clientCalls {
-		a.judgeClientCall(&c)
+		a.checkClientCall(&c)
 	}
 	a.checkOrder()
 	a.once()
@@ -338,10 +338,10 @@ func (a *auditor) send(x auditedExecution) {
 			switch {
 			case !ok:
 				a.wrongf("%q: %s of %s responds to no call", x.instance, e.String(), x.id)
-			case a.sent[i].answered != nil:
+			case a.sent[i].updateResult != nil:
 				a.wrongf("%q: %s of %s is a second response", x.instance, e.String(), x.id)
 			default:
-				a.sent[i].answered = e
+				a.sent[i].updateResult = e
 			}
 		}
 	}
@@ -363,28 +363,29 @@ func (a *auditor) ended(s *sentCall) (ends []*history.Event, rejected, accepted 
 	return ends, rejected, accepted
 }
 
-// judge compares the response that a caller received with the work of the receiver. It records differences.
-func (a *auditor) judge(s *sentCall) {
+// verify compares the response that a caller received with the work of the receiver. It records differences.
+func (a *auditor) verify(s *sentCall) {
 	ends, rejected, accepted := a.ended(s)
 	who := fmt.Sprintf("call %q of %q to %q", s.id, s.from.instance, s.event.InstanceID)
 	if !a.mayEnd[s.event.InstanceID] && s.event.Orchestration != "" && len(ends) == 0 && !rejected {
 		a.wrongf("%s has no end (accepted: %v)", who, accepted)
 	}
-	if s.answered == nil {
+	if s.updateResult == nil {
 		return // the caller has not ended, which other checks find
 	}
 	is := func(what string, f func(e *history.Event) bool) {
 		if !slices.ContainsFunc(ends, f) {
-			a.wrongf("%s received %s, %s %v, want one of %v", who, what, s.answered.Result, s.answered.Error, ends)
+			a.wrongf("%s received %s, %s %v, want one of %v", who, what, s.updateResult.Result,
+				s.updateResult.Error, ends)
 		}
 	}
-	if s.answered.Error == nil {
+	if s.updateResult.Error == nil {
 		is("a result", func(e *history.Event) bool {
-			return e.Reason == "" && e.Error == nil && string(e.Result) == string(s.answered.Result)
+			return e.Reason == "" && e.Error == nil && string(e.Result) == string(s.updateResult.Result)
 		})
 		return
 	}
-	switch why := s.answered.Error.Type; why {
+	switch why := s.updateResult.Error.Type; why {
 	case history.TypeUpdateFailed:
 		is(why, func(e *history.Event) bool { return e.Error != nil })
 	case history.TypeUpdateAborted:
@@ -407,12 +408,12 @@ func (a *auditor) judge(s *sentCall) {
 			a.wrongf("%s received %s from an instance that is never purged", who, why)
 		}
 	default:
-		a.wrongf("%s received an unexpected failure: %+v", who, s.answered.Error)
+		a.wrongf("%s received an unexpected failure: %+v", who, s.updateResult.Error)
 	}
 }
 
-// judgeClientCall compares the result that a client received with the work of the receiver.
-func (a *auditor) judgeClientCall(c *clientCall) {
+// checkClientCall compares the result that a client received with the work of the receiver.
+func (a *auditor) checkClientCall(c *clientCall) {
 	ends, _, _ := a.ended(&sentCall{event: &history.Event{InstanceID: c.instance}, id: c.id})
 	done := func(e *history.Event) bool {
 		return e.Reason == "" && e.Error == nil && string(e.Result) == string(c.result)

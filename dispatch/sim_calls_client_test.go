@@ -65,12 +65,12 @@ func (x *callSimulation) newSimClient(name string, stream uint64) *simClient {
 	}
 }
 
-// clientsStay is the time for which clients stay active. It exceeds all troubles.
+// clientsStay is the time for which clients stay active. It exceeds the duration of all problems.
 const clientsStay = 20 * time.Hour
 
-// asks calls operations of accounts and of a ledger as a client. Some calls have IDs that traders also use. All calls
-// have IDs, and each is repeated until it has a result.
-func (x *callSimulation) asks(ctx context.Context) {
+// callAccounts calls operations of accounts and of a ledger as a client. Some calls have IDs that traders also use. All
+// calls have IDs, and each is repeated until it has a result.
+func (x *callSimulation) callAccounts(ctx context.Context) {
 	m := x.newSimClient("asker", 21)
 	defer x.leaves(m)
 	for n := range 2 + m.rng.IntN(4) {
@@ -95,7 +95,7 @@ func (x *callSimulation) asks(ctx context.Context) {
 			case c.Account:
 				record.result, err = m.c.CallEntity(ctx, "account", c.Key, op, c.posting, client.WithUpdateID(id))
 			case c.Starts != 0:
-				record.result, _, err = m.c.StartOrUpdate(ctx, "ledger", ledger{Anew: c.Starts}, op, c.posting,
+				record.result, _, err = m.c.StartOrUpdate(ctx, "ledger", ledger{Continues: c.Starts}, op, c.posting,
 					client.WithInstanceID(to), client.WithIdempotencyKey(id))
 			default:
 				record.result, err = m.c.Update(ctx, to, op, c.posting, client.WithUpdateID(id))
@@ -298,7 +298,7 @@ func (x *callSimulation) endAll(ctx context.Context) {
 	for n := 1; m.isActive(ctx) && !x.done(plain); n++ {
 		time.Sleep(3 * time.Minute)
 		if x.sendDueCopies(); n%x.sweepEvery == 0 {
-			_, _ = x.h.Timekeeper.Sweep(ctx)
+			_, _ = x.h.Renewer.Sweep(ctx)
 		}
 	}
 	time.Sleep(3 * time.Hour) // unawaited activities end
@@ -318,7 +318,7 @@ func (x *callSimulation) endAll(ctx context.Context) {
 			return
 		}
 		if time.Sleep(3 * time.Minute); n%5 == 4 || n < x.finalSweeps {
-			_, _ = x.h.Timekeeper.Sweep(ctx)
+			_, _ = x.h.Renewer.Sweep(ctx)
 		}
 	}
 }
@@ -332,4 +332,4 @@ func (x *callSimulation) callees() []string {
 	return ids
 }
 
-var accountKeys = []string{safeKey, "b", rushKey}
+var accountKeys = []string{safeKey, "b", burstKey}

@@ -37,7 +37,7 @@ type book struct {
 }
 
 func (b *book) post(p posting) receipt {
-	if !strings.HasPrefix(p.Label, rushKey) {
+	if !strings.HasPrefix(p.Label, burstKey) {
 		b.Posted = append(slices.Clip(b.Posted), p.Label)
 	}
 	b.Count++
@@ -62,25 +62,25 @@ func (b *book) postSlowly(ctx *perdure.OrchestrationContext, p posting) (receipt
 
 var errNoPost = errors.New("not posted")
 
-// spoil changes the state and fails. It does not panic, because the stack in a panic's error differs in each run.
-func (b *book) spoil(p posting) (receipt, error) {
+// corrupt changes the state and fails. It does not panic, because the stack in a panic's error differs in each run.
+func (b *book) corrupt(p posting) (receipt, error) {
 	b.post(p)
 	return receipt{}, errNoPost
 }
 
 // Names of the operations.
 const (
-	opPost  = "post"
-	opSlow  = "post-slowly"
-	opSpoil = "spoil"
-	opClose = "close"
+	opPost   = "post"
+	opSlow   = "post-slowly"
+	opDamage = "spoil"
+	opClose  = "close"
 )
 
 // ledger is the input of an orchestration whose operations are updates. It continues as new after Anew operations.
 type ledger struct {
-	Book  book `json:"book"`
-	Anew  int  `json:"anew"`
-	Taken int  `json:"taken"`
+	Book      book `json:"book"`
+	Continues int  `json:"anew"`
+	Taken     int  `json:"taken"`
 }
 
 // runLedger runs a ledger. An older build only has the operation post.
@@ -88,7 +88,7 @@ func runLedger(ctx *perdure.OrchestrationContext, l ledger, older bool) (book, e
 	handle := func(name string, f func(ctx *perdure.OrchestrationContext, p posting) (receipt, error)) error {
 		return perdure.SetUpdateHandler(ctx, name, func(ctx *perdure.OrchestrationContext, p posting) (receipt, error) {
 			r, err := f(ctx, p)
-			if l.Taken++; l.Taken == l.Anew {
+			if l.Taken++; l.Taken == l.Continues {
 				// other updates run when the event arrives
 				perdure.RaiseEvent(ctx, ctx.InstanceID(), "full", l.Taken)
 			}
@@ -102,7 +102,7 @@ func runLedger(ctx *perdure.OrchestrationContext, l ledger, older bool) (book, e
 		err = errors.Join(err, handle(opSlow, func(ctx *perdure.OrchestrationContext, p posting) (receipt, error) {
 			return l.Book.postSlowly(ctx, p)
 		}),
-			handle(opSpoil, func(*perdure.OrchestrationContext, posting) (receipt, error) {
+			handle(opDamage, func(*perdure.OrchestrationContext, posting) (receipt, error) {
 				return receipt{}, errNoPost
 			}))
 	}
@@ -114,7 +114,7 @@ func runLedger(ctx *perdure.OrchestrationContext, l ledger, older bool) (book, e
 	if first, err := perdure.WhenAny(ctx, end, full); err != nil || first == 0 {
 		return l.Book, err
 	}
-	return perdure.ContinueAsNew[book](ctx, ledger{Book: l.Book, Anew: l.Anew})
+	return perdure.ContinueAsNew[book](ctx, ledger{Book: l.Book, Continues: l.Continues})
 }
 
 // call is one call of a trader.
@@ -126,18 +126,18 @@ type call struct {
 
 	ID     string // update ID chosen by the trader
 	Starts int    // starts a missing ledger that continues as new after so many operations; 0 means no start
-	// Later awaits the result at the end. GivesUp cancels the wait after that time, or at once if negative. 0 means
-	// never.
-	Later   bool
-	GivesUp time.Duration
-	Pause   time.Duration // before the call
+	// Later awaits the result at the end. CancelsAfter cancels the wait after that time, or at once if negative. 0
+	// means never.
+	Later        bool
+	CancelsAfter time.Duration
+	Pause        time.Duration // before the call
 }
 
 // traderInput is the input of a trader. It continues as new before the call Anew, with its open calls; 0 means never.
 type traderInput struct {
-	Calls []call
-	Anew  int
-	Told  []string // results of earlier executions
+	Calls     []call
+	Continues int
+	Reported  []string // results of earlier executions
 }
 
 func (c *call) make(ctx *perdure.OrchestrationContext) *perdure.Future[receipt] {
@@ -149,7 +149,7 @@ func (c *call) make(ctx *perdure.OrchestrationContext) *perdure.Future[receipt] 
 		return perdure.CallEntity[receipt](ctx, "account", c.Key, c.Op, c.posting, opts...)
 	}
 	if c.Starts != 0 {
-		opts = append(opts, perdure.WithStart("ledger", ledger{Anew: c.Starts}))
+		opts = append(opts, perdure.WithStart("ledger", ledger{Continues: c.Starts}))
 	}
 	return perdure.CallUpdate[receipt](ctx, c.Key, c.Op, c.posting, opts...)
 }
@@ -166,11 +166,11 @@ func describe(r receipt, err error) (string, error) {
 }
 
 func trades(ctx *perdure.OrchestrationContext, t traderInput) (all []string, err error) {
-	all = t.Told
+	all = t.Reported
 	var later []*perdure.Future[receipt]
 	for i := range t.Calls {
-		if i == t.Anew && i > 0 {
-			return perdure.ContinueAsNew[[]string](ctx, traderInput{Calls: t.Calls[i:], Told: all})
+		if i == t.Continues && i > 0 {
+			return perdure.ContinueAsNew[[]string](ctx, traderInput{Calls: t.Calls[i:], Reported: all})
 		}
 		c := &t.Calls[i]
 		if c.Pause > 0 {
@@ -183,11 +183,11 @@ func trades(ctx *perdure.OrchestrationContext, t traderInput) (all []string, err
 		case c.Later:
 			later = append(later, f)
 			continue
-		case c.GivesUp < 0:
+		case c.CancelsAfter < 0:
 			f.Cancel("no matter")
 			continue
-		case c.GivesUp > 0:
-			first, err := perdure.WhenAny(ctx, f, perdure.CreateTimer(ctx, c.GivesUp))
+		case c.CancelsAfter > 0:
+			first, err := perdure.WhenAny(ctx, f, perdure.CreateTimer(ctx, c.CancelsAfter))
 			if err != nil {
 				return all, err
 			}
@@ -212,14 +212,14 @@ func trades(ctx *perdure.OrchestrationContext, t traderInput) (all []string, err
 	return all, nil
 }
 
-// rushes posts to an account many times, up to the limit of waiting updates concurrently.
-func rushes(ctx *perdure.OrchestrationContext, n int) (int, error) {
+// bursts posts to an account many times, up to the limit of waiting updates concurrently.
+func bursts(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	const atOnce = 300
 	for from := 0; from < n; from += atOnce {
 		var fs []*perdure.Future[receipt]
 		for i := from; i < min(n, from+atOnce); i++ {
-			fs = append(fs, perdure.CallEntity[receipt](ctx, "account", rushKey, opPost, posting{
-				Label: callLabel(rushKey, i), N: 1,
+			fs = append(fs, perdure.CallEntity[receipt](ctx, "account", burstKey, opPost, posting{
+				Label: callLabel(burstKey, i), N: 1,
 			}))
 		}
 		if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
@@ -233,8 +233,8 @@ func tradingRegistry() *perdure.Registry {
 	r := addTrading(perdure.NewRegistry(), false)
 	perdure.AddEntity(r, "account",
 		operationOf(opPost, posts), operationOf(opSlow, (*book).postSlowly),
-		operationOf(opSpoil, func(b *book, _ *perdure.OrchestrationContext, p posting) (receipt, error) {
-			return b.spoil(p)
+		operationOf(opDamage, func(b *book, _ *perdure.OrchestrationContext, p posting) (receipt, error) {
+			return b.corrupt(p)
 		}),
 		operationOf(opClose, closesBook, perdure.DeleteState()))
 	return r
@@ -268,7 +268,7 @@ func operationOf(
 // addTrading adds the orchestrations and activities of all builds.
 func addTrading(r *perdure.Registry, older bool) *perdure.Registry {
 	perdure.AddOrchestration(r, "trader", trades)
-	perdure.AddOrchestration(r, "rusher", rushes)
+	perdure.AddOrchestration(r, "rusher", bursts)
 	perdure.AddOrchestration(r, "ledger", func(ctx *perdure.OrchestrationContext, l ledger) (book, error) {
 		return runLedger(ctx, l, older)
 	})

@@ -19,15 +19,15 @@ import (
 // auditor checks every history.
 
 const (
-	safeKey = "a"    // the account that never ends
-	rushKey = "rush" // the account with very many operations
+	safeKey  = "a"    // the account that never ends
+	burstKey = "rush" // the account with very many operations
 	// chosenID is the prefix of update IDs that their senders have chosen.
 	chosenID = "id-"
 )
 
 // callSimulation is a simulated hub with traders.
 type callSimulation struct {
-	*troubledHub
+	*problemHub
 
 	seed          uint64
 	rng           *rand.Rand // decides which messages are repeated
@@ -71,7 +71,7 @@ func (x *callSimulation) newCall(rng *rand.Rand, label string) call {
 	case n < 3:
 		c.Op = opSlow
 	case n < 4:
-		c.Op = opSpoil
+		c.Op = opDamage
 	case n < 5 && c.Account:
 		c.Op = opClose
 	}
@@ -88,12 +88,12 @@ func (x *callSimulation) newTraderInput(rng *rand.Rand, id string) (t traderInpu
 		c := x.newCall(rng, callLabel(id, n))
 		c.Pause, c.Later = pauses[rng.IntN(len(pauses))], rng.IntN(5) < 2
 		if rng.IntN(8) == 0 {
-			c.GivesUp = []time.Duration{-1, time.Second, 10 * time.Second}[rng.IntN(3)]
+			c.CancelsAfter = []time.Duration{-1, time.Second, 10 * time.Second}[rng.IntN(3)]
 		}
 		t.Calls = append(t.Calls, c)
 	}
 	if rng.IntN(3) == 0 {
-		t.Anew = 1 + rng.IntN(len(t.Calls)-1)
+		t.Continues = 1 + rng.IntN(len(t.Calls)-1)
 	}
 	return t
 }
@@ -128,17 +128,17 @@ func (x *callSimulation) plan() (all []traderInput) {
 	return all
 }
 
-// simulateCalls runs a seed with random faults, or with a trouble.
-func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimulation) {
+// simulateCalls runs a seed with random faults, or with a problem.
+func simulateCalls(t *testing.T, seed uint64, s *problemCase) (x *callSimulation) {
 	t.Helper()
-	x = &callSimulation{troubledHub: newTroubledHub(), seed: seed, rng: rand.New(rand.NewPCG(seed, 24))}
+	x = &callSimulation{problemHub: newProblemHub(), seed: seed, rng: rand.New(rand.NewPCG(seed, 24))}
 	x.audit = newAuditor(x.w)
 	o := simhub.Options{Registry: tradingRegistry(), Environments: 3, EndOnRedelivery: true, MaxAttempts: noCrashLimit}
 	if turn := seed * uint64(len(simulated())); s == nil {
 		o.Schedule = faultSchedule(turn)
-		o.Schedule.Storm = 2000
-		o.EndOnRedelivery = seed/weathers%2 == 0
-		o.Rollup = int64(seed / weathers / 2 % 2)
+		o.Schedule.FaultSteps = 2000
+		o.EndOnRedelivery = seed/faultSchedules%2 == 0
+		o.Rollup = int64(seed / faultSchedules / 2 % 2)
 	} else {
 		o.Schedule, o.MaxAttempts = &simhub.Schedule{Seed: seed}, 0
 		x.withKiller, x.withMarathon = s.verdicts > 0, s.orchestration == "marathon"
@@ -181,8 +181,8 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 		for n, plan := range x.plan() {
 			h.startAs(x.traders[n], "trader", plan)
 		}
-		if seed%rushIn == rushIn-1 && s == nil {
-			h.startAs("rusher", "rusher", rushOperations)
+		if seed%burstEvery == burstEvery-1 && s == nil {
+			h.startAs("rusher", "rusher", burstOperations)
 			x.traders = append(x.traders, "rusher")
 		}
 		h.Cloud.Table.Lag(3)
@@ -199,7 +199,7 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 		if olderBuilds != nil {
 			x.clients, x.sweepEvery = x.clients+1, 5
 		}
-		h.Scheduler.Go(ctx, "asker", x.asks) // goroutines share x after this call
+		h.Scheduler.Go(ctx, "asker", x.callAccounts) // goroutines share x after this call
 		h.Scheduler.Go(ctx, "meddler", x.runActions)
 		if olderBuilds != nil {
 			h.Scheduler.Go(ctx, "builder", olderBuilds)
@@ -210,7 +210,7 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 			o.Close()
 		}
 		if err == nil {
-			err = x.judge(ctx, s)
+			err = x.verify(ctx, s)
 		}
 		if err != nil {
 			t.Errorf("%s, -seed=%d: %v\n%s", name, seed, err, strings.Join(h.Scheduler.Tail(40), "\n"))
@@ -219,12 +219,12 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 	return x
 }
 
-// rushOperations is the number of operations of the account with very many operations, in one of rushIn seeds. An
+// burstOperations is the number of operations of the account with very many operations, in one of burstEvery seeds. An
 // execution processes fewer operations.
-const rushOperations, rushIn = 1100, 32
+const burstOperations, burstEvery = 1100, 32
 
 // olderBuilds returns a function that deploys older builds during a seed, or nil.
-func (x *callSimulation) olderBuilds(s *troubleScenario) func(ctx context.Context) {
+func (x *callSimulation) olderBuilds(s *problemCase) func(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(x.seed, 25))
 	switch {
 	case s == nil && rng.IntN(4) > 0:
@@ -247,8 +247,8 @@ func (x *callSimulation) deployOlderBuild(ctx context.Context, rng *rand.Rand, n
 	x.retired = x.deploy(ctx, running...)[:n]
 }
 
-// judge returns all errors after the end of a seed.
-func (x *callSimulation) judge(ctx context.Context, s *troubleScenario) error {
+// verify returns all errors after the end of a seed.
+func (x *callSimulation) verify(ctx context.Context, s *problemCase) error {
 	verdicts, wrong := x.w.found()
 	if wrong == nil {
 		wrong = x.w.check(ctx)
@@ -275,22 +275,22 @@ func TestSimulationOfCalls(t *testing.T) {
 		t.Log("\n" + strings.Join(simulateCalls(t, uint64(*oneSeed), nil).h.Scheduler.Trace(), "\n"))
 		return
 	}
-	for seed := *firstSeed; seed < *firstSeed+*traded && !t.Failed(); seed++ {
+	for seed := *firstSeed; seed < *firstSeed+*callSeeds && !t.Failed(); seed++ {
 		simulateCalls(t, seed, nil)
 	}
 }
 
-// TestSimulationOfCallsInTrouble runs the simulation in all troubles.
-func TestSimulationOfCallsInTrouble(t *testing.T) {
+// TestSimulationOfCallsWithProblems runs the simulation with all problems.
+func TestSimulationOfCallsWithProblems(t *testing.T) {
 	t.Parallel()
-	for _, s := range troubles() {
+	for _, s := range problems() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			if *oneSeed >= 0 {
 				t.Log("\n" + strings.Join(simulateCalls(t, uint64(*oneSeed), &s).h.Scheduler.Trace(), "\n"))
 				return
 			}
-			for seed := *firstSeed; seed < *firstSeed+*troubled && !t.Failed(); seed++ {
+			for seed := *firstSeed; seed < *firstSeed+*problemSeeds && !t.Failed(); seed++ {
 				simulateCalls(t, seed, &s)
 			}
 		})

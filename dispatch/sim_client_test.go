@@ -28,19 +28,19 @@ func interventions() []intervention {
 	return []intervention{
 		{"cancel", "tree", 3, (*simClient).cancel, (*simClient).checkCancelled},
 		{"cancel-inline", "dawdles", 4, (*simClient).cancel, (*simClient).checkCancelled},
-		{"cancel-activity", "picky", 3, (*simClient).cancelActivity, (*simClient).checkPicky},
+		{"cancel-activity", "picky", 3, (*simClient).cancelActivity, (*simClient).checkCancelledActivity},
 		{"purge-running", "life", 1, (*simClient).purgeAndStartAgain, (*simClient).checkNextIncarnation},
 		{"purge-over", "parent", 2, (*simClient).purgeEnded, (*simClient).checkNone},
 		{"purge-events", "adds", 0, (*simClient).purgeBetweenEvents, (*simClient).checkEvents},
 		{"purge-child", "asks", 0, (*simClient).purgeChild, (*simClient).checkParent},
 		{scenarioPoison, "poisoned", 2, nil, (*simClient).checkPoisoned},
-		{scenarioQueries, "tally", tallyActivities, (*simClient).ask, (*simClient).checkQueries},
+		{scenarioQueries, "tally", tallyActivities, (*simClient).queryInstances, (*simClient).checkQueries},
 	}
 }
 
 // interventionRegistry returns a registry with the orchestrations of the interventions. Its activities report their
 // start to the witness.
-func interventionRegistry(w *witness) *perdure.Registry {
+func interventionRegistry(w *monitor) *perdure.Registry {
 	r := poisonRegistry(&crashingActivity{})
 	dwell := func(ctx context.Context, d time.Duration) (string, error) {
 		w.begins(ctx)
@@ -123,20 +123,20 @@ func interventionRegistry(w *witness) *perdure.Registry {
 // simClient is a client of a simulated hub with its observations.
 type simClient struct {
 	h     *hub
-	w     *witness
+	w     *monitor
 	c     *client.Client
 	name  string // "" means "client"
 	first provider.Instance
 	rng   *rand.Rand
 
-	calls    int
-	at       time.Time // the time of the response to the decisive call
-	answer   error     // its result
-	repeated bool      // its first try was lost by a fault
-	purged   bool
-	target   int64         // the activity that it cancels
-	calm     bool          // no faults
-	stays    time.Duration // time for which it stays active; 0 means twelve hours
+	calls     int
+	at        time.Time // the time of the response to the decisive call
+	response  error     // its result
+	repeated  bool      // its first try was lost by a fault
+	purged    bool
+	target    int64         // the activity that it cancels
+	faultless bool          // no faults
+	stays     time.Duration // time for which it stays active; 0 means twelve hours
 	// completed is the time of the first use of a completion token.
 	completed time.Time
 	errs      []error
@@ -176,7 +176,7 @@ func (m *simClient) repeatCall(ctx context.Context, f func(ctx context.Context) 
 	for {
 		err := m.once(ctx, f)
 		if !isInjectedFault(err) || !m.isActive(ctx) {
-			m.at, m.answer = time.Now(), err
+			m.at, m.response = time.Now(), err
 			return err
 		}
 		m.repeated = true
@@ -281,16 +281,16 @@ func (m *simClient) checkCancelled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	asked := false
+	queried := false
 	for i := range events {
-		asked = asked || events[i].Kind == history.CancelRequested
+		queried = queried || events[i].Kind == history.CancelRequested
 	}
 	switch end := events[len(events)-1]; {
-	case end.Kind == history.OrchestrationCancelled && asked:
+	case end.Kind == history.OrchestrationCancelled && queried:
 		return nil
-	case end.Kind != history.OrchestrationCompleted || asked:
-		return fmt.Errorf("ended with %s, cancel requested: %t", end.String(), asked)
-	case m.answer == nil && end.Time.Sub(m.at) > maxMessageDelay:
+	case end.Kind != history.OrchestrationCompleted || queried:
+		return fmt.Errorf("ended with %s, cancel requested: %t", end.String(), queried)
+	case m.response == nil && end.Time.Sub(m.at) > maxMessageDelay:
 		return fmt.Errorf("the cancel was lost: sent %v before the end", end.Time.Sub(m.at))
 	}
 	return nil
@@ -307,7 +307,7 @@ func (m *simClient) cancelActivity(ctx context.Context) {
 	}
 }
 
-func (m *simClient) checkPicky(ctx context.Context) error {
+func (m *simClient) checkCancelledActivity(ctx context.Context) error {
 	events, err := m.history(ctx, m.first.InstanceID)
 	if err != nil {
 		return err
@@ -325,8 +325,8 @@ func (m *simClient) checkPicky(ctx context.Context) error {
 	if end.Kind != history.OrchestrationCompleted || string(end.Output) != string(encoded(m.h.t, want)) {
 		return fmt.Errorf("ended with %s, output %s, want %v", end.String(), end.Output, want)
 	}
-	if want[m.target-3] == "cancelled" && m.answer != nil && !m.repeated {
-		return fmt.Errorf("activity was cancelled, but the client received %w", m.answer)
+	if want[m.target-3] == "cancelled" && m.response != nil && !m.repeated {
+		return fmt.Errorf("activity was cancelled, but the client received %w", m.response)
 	}
 	return nil
 }
@@ -350,7 +350,7 @@ func (m *simClient) purge(ctx context.Context, id string, opts ...client.PurgeOp
 				return nil
 			}
 			_ = m.once(ctx, func(ctx context.Context) error {
-				_, err := m.h.Timekeeper.Sweep(ctx)
+				_, err := m.h.Renewer.Sweep(ctx)
 				return err
 			})
 		}
@@ -441,12 +441,12 @@ func (m *simClient) purgeBetweenEvents(ctx context.Context) {
 		m.wrong("raise", m.c.RaiseEvent(ctx, m.first.InstanceID, "add", n, client.WithEventID(id)))
 	}
 	raise("old", 100)
-	for heard := false; !heard && m.isActive(ctx); time.Sleep(time.Second) {
+	for receivedCount := false; !receivedCount && m.isActive(ctx); time.Sleep(time.Second) {
 		events, err := m.history(ctx, m.first.InstanceID)
 		m.wrong("history", err)
 		for i := range events {
 			// sometimes parked as poison
-			heard = heard || events[i].EventID == "old" || events[i].Kind == history.InputsParked
+			receivedCount = receivedCount || events[i].EventID == "old" || events[i].Kind == history.InputsParked
 		}
 	}
 	if err := m.purge(ctx, m.first.InstanceID, client.Force()); err != nil &&

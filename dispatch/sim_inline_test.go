@@ -19,11 +19,11 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// inlineWitness checks R20 for inline activities. No activity starts from a state that its invocation has not verified
+// inlineMonitor checks R20 for inline activities. No activity starts from a state that its invocation has not verified
 // or committed, or uses an uncommitted result. No started activity is cancelled by the turn that scheduled it. No
 // activity that was sent to a queue has an outcome of the same invocation.
-type inlineWitness struct {
-	w *witness
+type inlineMonitor struct {
+	w *monitor
 
 	mu sync.Mutex
 	// known is the last event that an invocation has read from or committed to history, by its name and the execution.
@@ -43,8 +43,8 @@ type known struct {
 	ended bool
 }
 
-func newInlineWitness(w *witness) *inlineWitness {
-	return &inlineWitness{
+func newInlineMonitor(w *monitor) *inlineMonitor {
+	return &inlineMonitor{
 		w: w, known: map[[2]string]known{}, begun: map[[2]string]map[int64]string{},
 		sent: map[[2]string]map[int64]bool{}, settled: map[[2]string]map[int64]bool{},
 		own:     map[[2]string]map[int64]bool{},
@@ -53,7 +53,7 @@ func newInlineWitness(w *witness) *inlineWitness {
 }
 
 // history returns the committed events of an execution.
-func (i *inlineWitness) history(id string) (events []history.Event) {
+func (i *inlineMonitor) history(id string) (events []history.Event) {
 	i.w.mu.Lock()
 	instance := i.w.instances["x#"+id]
 	i.w.mu.Unlock()
@@ -67,7 +67,7 @@ func (i *inlineWitness) history(id string) (events []history.Event) {
 }
 
 // begins is called before the code of a step starts.
-func (i *inlineWitness) begins(ctx context.Context, input json.RawMessage) {
+func (i *inlineMonitor) begins(ctx context.Context, input json.RawMessage) {
 	name, died := simhub.Process(ctx)
 	if died || ctx.Err() != nil {
 		return // the process is dead, or its context has ended
@@ -128,7 +128,7 @@ func hasResult(events []history.Event, want string) bool {
 }
 
 // see observes a call after it was made.
-func (i *inlineWitness) see(ctx context.Context, c simaws.Call) {
+func (i *inlineMonitor) see(ctx context.Context, c simaws.Call) {
 	name, died := simhub.Process(ctx)
 	if name == "" || died {
 		return
@@ -180,7 +180,7 @@ func readsSegments(in *dynamodb.QueryInput) bool {
 }
 
 // knows records the events that an invocation has read from history.
-func (i *inlineWitness) knows(by [2]string) {
+func (i *inlineMonitor) knows(by [2]string) {
 	events := i.history(by[1])
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -195,7 +195,7 @@ func lastKnown(events []history.Event) (k known) {
 }
 
 // commits observes a segment that an invocation has committed.
-func (i *inlineWitness) commits(name string, it map[string]ddbtypes.AttributeValue) {
+func (i *inlineMonitor) commits(name string, it map[string]ddbtypes.AttributeValue) {
 	id, ofExecution := strings.CutPrefix(text(it, "pk"), "x#")
 	if !ofExecution || !strings.HasPrefix(text(it, "sk"), "h#") {
 		return
@@ -231,7 +231,7 @@ func (i *inlineWitness) commits(name string, it map[string]ddbtypes.AttributeVal
 }
 
 // sends observes a work item that an invocation has sent.
-func (i *inlineWitness) sends(by [2]string, id int64) {
+func (i *inlineMonitor) sends(by [2]string, id int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if add(i.sent, by, id); i.settled[by][id] {

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/shortrun"
 )
 
-// A seed of the simulation always has the same order, for every scenario, intervention and trouble. Otherwise a failed
+// A seed of the simulation always has the same order, for every scenario, intervention and problem. Otherwise a failed
 // seed could not be repeated.
 func TestSimulationOrder_sameSeed_sameOrder(t *testing.T) {
 	shortrun.Skip(t)
@@ -28,7 +28,7 @@ func TestSimulationOrder_sameSeed_sameOrder(t *testing.T) {
 			wantOneOrder(t, seed, func(seed uint64) []string { return simulateCalls(t, seed, nil).h.Scheduler.Trace() })
 		}
 	})
-	for _, s := range troubles() {
+	for _, s := range problems() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := *firstSeed; seed < *firstSeed+*twice; seed++ {

@@ -72,9 +72,9 @@ func isRollupCall(c simaws.Call) bool {
 // maxQueries limits the queries of an instance that may never end because it is blocked.
 const maxQueries = 150
 
-// ask queries the instance in all three environments, concurrently with its turns, until it has ended, and once
-// afterwards.
-func (m *simClient) ask(ctx context.Context) {
+// queryInstances queries the instance in all three environments, concurrently with its turns, until it has ended, and
+// once afterwards.
+func (m *simClient) queryInstances(ctx context.Context) {
 	defer time.Sleep(hangTime) // hanging handlers return
 	for n := 0; n < maxQueries && m.isActive(ctx); n++ {
 		over := m.over(ctx)
@@ -92,10 +92,10 @@ func (m *simClient) ask(ctx context.Context) {
 // queryOnce makes one query in a process that may fail, and checks that the response reflects a state that was
 // committed before or during the query.
 func (m *simClient) queryOnce(ctx context.Context, n int) error {
-	q := []string{"seen", "seen", "spoils", "schedules", "hangs", "nobody's"}[m.rng.IntN(6)]
+	q := []string{"seen", "seen", "spoils", "schedules", "hangs", "unknown"}[m.rng.IntN(6)]
 	o := m.h.Environment(m.rng.IntN(len(m.h.Orchestrators)))
 	least, begun := m.committed()
-	answer, err := o.QueryInstance(m.h.Scheduler.Exposed(ctx, fmt.Sprint(queryName, n)), provider.QueryRequest{
+	doc, err := o.QueryInstance(m.h.Scheduler.Exposed(ctx, fmt.Sprint(queryName, n)), provider.QueryRequest{
 		InstanceID: m.first.InstanceID, Name: q,
 	})
 	most, _ := m.committed()
@@ -109,9 +109,9 @@ func (m *simClient) queryOnce(ctx context.Context, n int) error {
 		return err
 	}
 	seen := -1
-	if err := json.Unmarshal(answer, &seen); err != nil || seen < least || seen > most || q != "seen" && q != "spoils" {
+	if err := json.Unmarshal(doc, &seen); err != nil || seen < least || seen > most || q != "seen" && q != "spoils" {
 		return errors.Join(err, fmt.Errorf("query %s returned %s, want %d to %d committed outcomes",
-			q, answer, least, most))
+			q, doc, least, most))
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (m *simClient) checkQueryError(e *provider.QueryError, begun bool) error {
 	verdicts, _ := m.w.found()
 	switch want := map[string]provider.QueryCode{
 		"schedules": provider.QueryNotReadOnly,
-		"hangs":     provider.QueryHandlerTimedOut, "nobody's": provider.QueryHandlerNotFound,
+		"hangs":     provider.QueryHandlerTimedOut, "unknown": provider.QueryHandlerNotFound,
 	}[e.Query]; {
 	case e.Code == want, e.Code == provider.QueryNotStarted && !begun, e.Code == provider.QueryBlocked && verdicts > 0:
 		return nil
@@ -160,7 +160,7 @@ func (m *simClient) checkQueries(ctx context.Context) error {
 		return err
 	case end.Kind != history.OrchestrationCompleted || string(end.Output) != fmt.Sprint(tallyActivities):
 		return fmt.Errorf("ended with %s, output %s", end.String(), end.Output)
-	case m.calm && took > timeWithoutWaits:
+	case m.faultless && took > timeWithoutWaits:
 		return fmt.Errorf("took %v without waiting", took)
 	}
 	return nil

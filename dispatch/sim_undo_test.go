@@ -235,7 +235,7 @@ func simulateOrders(t *testing.T, seed uint64) *counter {
 	t.Helper()
 	c := &counter{runs: map[string][]*running{}, undone: map[string]int{}, ends: map[string]int{}}
 	s := faultSchedule(seed * uint64(len(simulated())))
-	s.StormFor = time.Minute
+	s.FaultDuration = time.Minute
 	o := simhub.Options{
 		Registry: c.registry(), Environments: 2, Schedule: s, MaxAttempts: noCrashLimit, EndOnRedelivery: true,
 		WorkVisibility: time.Minute,

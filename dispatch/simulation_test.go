@@ -21,12 +21,12 @@ import (
 )
 
 var (
-	oneSeed   = flag.Int64("seed", -1, "TestSimulation…: run this seed only, and print its trace")
-	schedules = flag.Uint64("schedules", 2000, "TestSimulation: number of seeds")
-	troubled  = flag.Uint64("troubled", 8, "TestSimulationInTrouble: number of seeds of each trouble")
-	traded    = flag.Uint64("traded", 96, "TestSimulationOfCalls: number of seeds")
-	twice     = flag.Uint64("twice", 1,
-		"TestSimulationOrder: number of seeds of each scenario, intervention and trouble")
+	oneSeed      = flag.Int64("seed", -1, "TestSimulation…: run this seed only, and print its trace")
+	schedules    = flag.Uint64("schedules", 2000, "TestSimulation: number of seeds")
+	problemSeeds = flag.Uint64("problems", 8, "TestSimulationOfProblems: number of seeds of each problem")
+	callSeeds    = flag.Uint64("calls", 96, "TestSimulationOfCalls: number of seeds")
+	twice        = flag.Uint64("twice", 1,
+		"TestSimulationOrder: number of seeds of each scenario, intervention and problem")
 	firstSeed = flag.Uint64("from", 0, "TestSimulation…: first seed")
 )
 
@@ -44,11 +44,11 @@ func TestMain(m *testing.M) {
 		if !given["schedules"] {
 			*schedules = uint64(2 * len(simulated()))
 		}
-		if !given["traded"] {
-			*traded = 16
+		if !given["calls"] {
+			*callSeeds = 16
 		}
-		if !given["troubled"] {
-			*troubled = 1
+		if !given["problems"] {
+			*problemSeeds = 1
 		}
 	}
 	os.Exit(m.Run())
@@ -102,14 +102,14 @@ const spinLimit = 10 * time.Minute
 // turnOf returns the number of a seed within its scenario. Further choices of the seed depend on it.
 func turnOf(seed uint64) uint64 { return seed / uint64(len(simulated())) }
 
-// weathers is the number of fault schedules.
-const weathers = 4
+// faultSchedules is the number of fault schedules.
+const faultSchedules = 4
 
 // faultSchedule returns the fault schedule of a seed. A quarter of all seeds have no faults, so that they test only the
 // order. In another quarter, many calls fail and no process crashes.
 func faultSchedule(seed uint64) *simhub.Schedule {
 	s := &simhub.Schedule{Seed: seed}
-	switch turnOf(seed) % weathers {
+	switch turnOf(seed) % faultSchedules {
 	case 1:
 		s.Crash, s.Fail, s.Lose, s.Repeat = 0.005, 0.005, 0.005, 0.01
 	case 2:
@@ -123,9 +123,9 @@ func faultSchedule(seed uint64) *simhub.Schedule {
 // crashLimitOf returns Options.MaxCrashes of a seed. Half of the seeds have the default or a low limit. Their functions
 // end in time, because a crash marker cannot distinguish a frozen function from a crashed one. In the other half,
 // nothing becomes poison.
-func crashLimitOf(seed uint64) (limit int, mortal bool) {
+func crashLimitOf(seed uint64) (limit int, hasLimit bool) {
 	limits := []int{noCrashLimit, 1, noCrashLimit, 0}
-	limit = limits[turnOf(seed)/weathers%uint64(len(limits))]
+	limit = limits[turnOf(seed)/faultSchedules%uint64(len(limits))]
 	return limit, limit != noCrashLimit
 }
 
@@ -138,7 +138,7 @@ const scenarioPoison = "poison"
 func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	t.Helper()
 	s := simulated()[seed%uint64(len(simulated()))]
-	w := newWitness()
+	w := newMonitor()
 	o := simhub.Options{
 		Registry: interventionRegistry(w), Environments: 3, Schedule: faultSchedule(seed), Intercept: w.intercept,
 		Begins: w.deliveries.begins, BeginsInline: w.inline.begins,
@@ -146,8 +146,8 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	if turnOf(seed)%2 == 1 {
 		o.Rollup = 1 // every cold read
 	}
-	if s.name == scenarioQueries && turnOf(seed)%weathers == 0 {
-		o.Schedule.Storm = -1 // time passes only when no goroutine runs
+	if s.name == scenarioQueries && turnOf(seed)%faultSchedules == 0 {
+		o.Schedule.FaultSteps = -1 // time passes only when no goroutine runs
 	}
 	if o.MaxAttempts, o.EndOnRedelivery = crashLimitOf(seed); s.name == scenarioPoison {
 		o.MaxAttempts, o.EndOnRedelivery = o.MaxAttempts%noCrashLimit, true
@@ -163,7 +163,7 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 		w.on(h)
 		m := &simClient{
 			h: h, w: w, c: client.New(h.Provider), first: h.start(s.orchestration, s.input),
-			calm: turnOf(seed)%weathers == 0, rng: rand.New(rand.NewPCG(seed, 3)),
+			faultless: turnOf(seed)%faultSchedules == 0, rng: rand.New(rand.NewPCG(seed, 3)),
 		}
 		h.Cloud.Table.Lag(3)
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Reorder: true})
@@ -172,7 +172,7 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 		}
 		err := h.Scheduler.Run(ctx, 24*time.Hour)
 		if err == nil {
-			err = m.judge(ctx, s)
+			err = m.verify(ctx, s)
 		}
 		if err != nil {
 			t.Errorf("%s, -seed=%d: %v\n%s", s.name, seed, err, strings.Join(h.Scheduler.Tail(40), "\n"))
@@ -181,9 +181,9 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	return sim
 }
 
-// judge runs the checks that apply to all faults. It also runs the checks of the scenario, unless a record became
+// verify runs the checks that apply to all faults. It also runs the checks of the scenario, unless a record became
 // poison with proof.
-func (m *simClient) judge(ctx context.Context, s intervention) error {
+func (m *simClient) verify(ctx context.Context, s intervention) error {
 	err := m.w.check(ctx)
 	switch {
 	case err != nil || m.w.verdicts > 0 && s.name != scenarioPoison:

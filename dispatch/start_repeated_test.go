@@ -43,16 +43,16 @@ func TestR4_repeatedStartFindsInstance_redispatchesAgain(t *testing.T) {
 		}
 		h.complete(in, 1, 3)
 		batch := h.receive("sim://inbox.fifo")
-		zombie, done := false, false
+		stale, done := false, false
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok &&
+			if send, ok := c.Input.(*sqs.SendMessageBatchInput); stale && ok &&
 				strings.Contains(*send.Entries[0].MessageBody, `"activityId":6`) {
 				return errors.New("the zombie crashed between commit and dispatch")
 			}
 			if createsInstance(c) && !done {
-				zombie, done = true, true
+				stale, done = true, true
 				h.Orchestrators[0].HandleRecords(ctx, batch)
-				zombie = false
+				stale = false
 			}
 			return next()
 		})
@@ -90,15 +90,15 @@ func TestR4_startFindsInstance_redispatchesItsTurn(t *testing.T) {
 					time.Sleep(2 * time.Minute)
 					batch = h.receive("sim://inbox.fifo")
 				}
-				zombie, done := false, false
+				stale, done := false, false
 				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-					if _, sends := c.Input.(*sqs.SendMessageBatchInput); zombie && sends {
+					if _, sends := c.Input.(*sqs.SendMessageBatchInput); stale && sends {
 						return errors.New("the zombie crashed between commit and dispatch")
 					}
 					if createsInstance(c) && !done {
-						zombie, done = true, true
+						stale, done = true, true
 						h.Orchestrators[0].HandleRecords(ctx, batch)
-						zombie = false
+						stale = false
 					}
 					return next()
 				})

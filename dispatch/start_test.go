@@ -298,17 +298,17 @@ func TestR11_pendingInstance_sweeperWakesItAfterTwoMinutes(t *testing.T) {
 		in := h.start("chain", 1)
 		wake := h.receive(h.Provider.Config().InboxURL)
 		_ = h.Provider.DeleteRecords(ctx, provider.QueueInbox, wake...)
-		if woken, err := h.Timekeeper.Sweep(ctx); err != nil || woken != 0 {
+		if woken, err := h.Renewer.Sweep(ctx); err != nil || woken != 0 {
 			t.Errorf("at once: got %d wakes, error %v, want 0", woken, err)
 		}
 		time.Sleep(2*time.Minute + time.Second)
-		if woken, err := h.Timekeeper.Sweep(ctx); err != nil || woken != 1 {
+		if woken, err := h.Renewer.Sweep(ctx); err != nil || woken != 1 {
 			t.Errorf("after two minutes: got %d wakes, error %v, want 1", woken, err)
 		}
 		if end := h.finish(in); string(end.Output) != "1" {
 			t.Errorf("ended with %s, want output 1", end.String())
 		}
-		if woken, err := h.Timekeeper.Sweep(ctx); err != nil || woken != 0 {
+		if woken, err := h.Renewer.Sweep(ctx); err != nil || woken != 0 {
 			t.Errorf("after the end: got %d wakes, error %v, want 0", woken, err)
 		}
 	})

@@ -141,7 +141,7 @@ func TestStatus_throttledForAnHour_runsNoActivityTwice(t *testing.T) {
 		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: "is-cancelled", Reason: "requested"})
 		for range 7 {
 			h.serveFor(10 * time.Minute)
-			if _, err := h.Timekeeper.Sweep(ctx); err != nil && time.Now().After(throttled.until) {
+			if _, err := h.Renewer.Sweep(ctx); err != nil && time.Now().After(throttled.until) {
 				t.Error(err) // before that, the sweeper cannot store its progress
 			}
 		}

@@ -31,7 +31,7 @@ func (h *hub) sweepWithClockOff(by time.Duration) {
 
 // Interleaving: one sweep runs in a process whose clock is days ahead. Instances that are started in those days, and
 // lose their wakes, are still found.
-func TestR11_sweepWithClockAhead_hidesNothing(t *testing.T) {
+func TestR11_sweepWithClockAhead_skipsNoInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		for n := range 100 { // some in each shard

@@ -44,7 +44,7 @@ func (h *hub) loseMessages() (lost []provider.Record) {
 // wantWoken runs a sweep, and fails the test unless it wakes want instances without error.
 func (h *hub) wantWoken(want int, when string) {
 	h.t.Helper()
-	if woken, err := h.Timekeeper.Sweep(h.t.Context()); woken != want || err != nil {
+	if woken, err := h.Renewer.Sweep(h.t.Context()); woken != want || err != nil {
 		h.t.Errorf("%s: got %d wakes, want %d, error %v", when, woken, want, err)
 	}
 }
@@ -100,7 +100,7 @@ func TestSweep_twoAtOnce_wakeEachInstanceOnce(t *testing.T) {
 			for i := range woken {
 				both.Go(func() {
 					var err error
-					if woken[i], err = h.Timekeeper.Sweep(ctx); err != nil {
+					if woken[i], err = h.Renewer.Sweep(ctx); err != nil {
 						t.Error(err)
 					}
 				})
@@ -129,7 +129,7 @@ func TestR11_indexShowsInstanceLate_sweeperFindsIt(t *testing.T) {
 		h.withoutShard(ctx, "late", shard)
 		for range 40 {
 			time.Sleep(2 * time.Minute)
-			if _, err := h.Timekeeper.Sweep(ctx); err != nil {
+			if _, err := h.Renewer.Sweep(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -171,7 +171,7 @@ func (h *hub) receiveAll(url string) (all []provider.Record) {
 
 // A hub of an earlier release has one progress mark of the sweeper, and may have instances that this release never
 // found.
-func TestR11_progressMarkOfEarlierRelease_hidesNothing(t *testing.T) {
+func TestR11_sweeperPositionOfEarlierRelease_skipsNoInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.startPending(ctx, "long-ago")
@@ -247,7 +247,7 @@ func TestR18_thousandsOfBlockedInstances_areNotWokenByEverySweep(t *testing.T) {
 		total := 0
 		for range 30 {
 			time.Sleep(2 * time.Minute)
-			woken, err := h.Timekeeper.Sweep(ctx)
+			woken, err := h.Renewer.Sweep(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -306,7 +306,7 @@ func TestTimers_scheduleFails_otherTimersOfBatchAreOnTime(t *testing.T) {
 			}
 		}
 		records := h.receive("sim://timers")
-		failed := h.Timekeeper.HandleRecords(ctx, records)
+		failed := h.Renewer.HandleRecords(ctx, records)
 		var stays []string
 		for _, r := range records {
 			if timer, err := wire.DecodeTimer(r.Body); err == nil && timer.ExecutionID == "x2" {

@@ -156,7 +156,7 @@ func TestR15_timerIsCancelledBeforeTheCheck_leavesNoSchedule(t *testing.T) {
 			}
 			return err
 		})
-		if failed := h.Timekeeper.HandleRecords(ctx, h.receive("sim://timers")); len(failed) > 0 || !created {
+		if failed := h.Renewer.HandleRecords(ctx, h.receive("sim://timers")); len(failed) > 0 || !created {
 			t.Errorf("got failed records %v, schedule created: %v", failed, created)
 		}
 		if n := h.Cloud.Schedules.Count(); n > 0 {

@@ -14,15 +14,17 @@ import (
 
 // The holder of a token sends a heartbeat after the activity has ended. Every client reports the end, with or without
 // an earlier heartbeat.
-func TestHeartbeat_activityHasEnded_isOver(t *testing.T) {
+func TestHeartbeat_activityHasEnded_reportsTheEnd(t *testing.T) {
 	t.Parallel()
-	for name, beats := range map[string]bool{"heartbeat before the end": true, "no heartbeat before the end": false} {
+	for name, heartbeats := range map[string]bool{
+		"heartbeat before the end": true, "no heartbeat before the end": false,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
-				in := a.begin(question{GivesUp: time.Hour})
+				in := a.begin(question{CancelsAfter: time.Hour})
 				another := client.New(a.Provider)
-				if beats {
+				if heartbeats {
 					_ = must(a.client.HeartbeatActivity(ctx, a.token(0), "there"))
 				}
 				if err := a.complete(0, "once"); err != nil {
@@ -46,14 +48,14 @@ func TestHeartbeat_activityHasEnded_isOver(t *testing.T) {
 }
 
 // The execution has ended, with or without a cancellation. The heartbeat reports the end and writes nothing.
-func TestHeartbeat_executionHasEnded_isGone(t *testing.T) {
+func TestHeartbeat_executionHasEnded_writesNothing(t *testing.T) {
 	t.Parallel()
-	for name, q := range map[string]question{"completed": {}, "cancelled": {GivesUp: time.Minute}} {
+	for name, q := range map[string]question{"completed": {}, "cancelled": {CancelsAfter: time.Minute}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
 				in := a.begin(q)
-				if q.GivesUp == 0 {
+				if q.CancelsAfter == 0 {
 					if err := a.complete(0, "once"); err != nil {
 						t.Fatal(err)
 					}
@@ -73,10 +75,10 @@ func TestHeartbeat_executionHasEnded_isGone(t *testing.T) {
 // 1. A client's heartbeat reads the open activity.
 // 2. A session commits the end of the activity.
 // 3. The heartbeat writes its record. The next heartbeat reports the end.
-func TestHeartbeat_endIsCommittedBeforeItsWrite_nextOneIsOver(t *testing.T) {
+func TestHeartbeat_endIsCommittedBeforeItsWrite_nextOneReportsTheEnd(t *testing.T) {
 	t.Parallel()
 	withTokenHub(t, simhub.Options{}, func(ctx context.Context, a *tokenHub) {
-		in := a.begin(question{GivesUp: time.Hour})
+		in := a.begin(question{CancelsAfter: time.Hour})
 		ended := false
 		a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "UpdateItem" && !ended {

@@ -467,7 +467,7 @@ func TestTraceContext_endWithoutCode_isKept(t *testing.T) {
 
 func terminateMiddle(_ context.Context, h *hub, broken *dispatch.Orchestrator) {
 	h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: "middle", Text: "enough"})
-	if failed := h.give(broken); len(failed) > 0 {
+	if failed := h.passRecords(broken); len(failed) > 0 {
 		h.t.Errorf("got %d failed messages, want 0", len(failed))
 	}
 }

@@ -27,10 +27,10 @@ func TestR1_timerAndSweep_commitNoSegment(t *testing.T) {
 		before := len(h.made())
 		time.Sleep(2 * time.Minute)
 		timers := h.receive(h.Provider.Config().TimersURL)
-		if failed := h.Timekeeper.HandleRecords(h.t.Context(), timers); len(timers) != 1 || len(failed) > 0 {
+		if failed := h.Renewer.HandleRecords(h.t.Context(), timers); len(timers) != 1 || len(failed) > 0 {
 			t.Fatalf("got %d timers, failed records %v", len(timers), failed)
 		}
-		if _, err := h.Timekeeper.Sweep(h.t.Context()); err != nil {
+		if _, err := h.Renewer.Sweep(h.t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range h.made()[before:] {
@@ -249,7 +249,7 @@ func TestR5_staleCache_readsBeforeItDropsAMessage(t *testing.T) {
 
 // A parent cancels a child whose ID had an earlier incarnation. An environment has cached the earlier incarnation, and
 // must read before it responds.
-func TestR5_cancelOfTheNextLifeMeetsAWarmView_isHeeded(t *testing.T) {
+func TestR5_cancelOfTheNextIncarnationReachesStaleCache_isApplied(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		begin := func(startID string) provider.Instance {

@@ -183,7 +183,7 @@ func crashAndObserve(n int64, after bool, seen func(number, executions int64)) s
 func TestReferences_eventsCarriedOverHundredExecutions_surviveCrash(t *testing.T) {
 	t.Parallel()
 	var calls []int64 // around the hundredth execution
-	carryLetters(t, 0, false, func(number, executions int64) {
+	continueWithLetters(t, 0, false, func(number, executions int64) {
 		if executions > 98 && executions < 103 {
 			calls = append(calls, number)
 		}
@@ -195,13 +195,13 @@ func TestReferences_eventsCarriedOverHundredExecutions_surviveCrash(t *testing.T
 		t.Run("after="+strconv.FormatBool(after), func(t *testing.T) {
 			t.Parallel()
 			for _, n := range calls {
-				carryLetters(t, n, after, func(int64, int64) {})
+				continueWithLetters(t, n, after, func(int64, int64) {})
 			}
 		})
 	}
 }
 
-func carryLetters(t *testing.T, n int64, after bool, seen func(number, executions int64)) {
+func continueWithLetters(t *testing.T, n int64, after bool, seen func(number, executions int64)) {
 	t.Helper()
 	const letters, executions = 4, 104
 	r := perdure.NewRegistry()

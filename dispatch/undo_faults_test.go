@@ -117,7 +117,7 @@ func (h *hub) process(ctx context.Context, r *perdure.Registry) (stop func()) {
 	stops := []func() error{
 		h.polled(ctx, h.Provider, provider.QueueInbox, o.HandleRecords, dispatch.PollOptions{}),
 		h.polled(ctx, h.Provider, "default", w.HandleRecords, dispatch.PollOptions{Renew: w.RenewRecords}),
-		h.polled(ctx, h.Provider, provider.QueueTimers, h.Timekeeper.HandleRecords, dispatch.PollOptions{}),
+		h.polled(ctx, h.Provider, provider.QueueTimers, h.Renewer.HandleRecords, dispatch.PollOptions{}),
 	}
 	return func() {
 		for _, s := range stops {
@@ -343,7 +343,7 @@ func (f *family) registry(way string) *perdure.Registry {
 			perdure.CallActivityByName[string](ctx, "do", spec{Job: ignoresCancel}, perdure.WaitForCancellation())
 			for i := range 40 {
 				if way == "large" {
-					perdure.CallActivityByName[string](ctx, "nobody", babble(uint64(i), 180<<10))
+					perdure.CallActivityByName[string](ctx, "missing", randomText(uint64(i), 180<<10))
 				}
 			}
 			return undo(ctx)

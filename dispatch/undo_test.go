@@ -323,7 +323,7 @@ func TestUndo_activityNeverStarted_hasOutcomeNeverStarted(t *testing.T) {
 // the redelivery reports the end and, if it was stored, the time of the observation.
 func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ ran, graced time.Duration }{
+	for name, c := range map[string]struct{ ran, gracePeriod time.Duration }{
 		"in the grace period":    {5 * time.Second, 3 * time.Second},
 		"before the observation": {5600 * time.Millisecond, 0}, // between two polls, of four per second
 		"after a lease renewal":  {50 * time.Second, 3 * time.Second},
@@ -333,13 +333,13 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 			t.Parallel()
 			var dead atomic.Bool
 			// A crashed worker makes no calls.
-			die := func(ctx context.Context, call simaws.Call, next func() error) error {
+			crashNow := func(ctx context.Context, call simaws.Call, next func() error) error {
 				if dead.Load() && ctx.Value(crashingKey{}) != nil {
 					return simhub.ErrCrashed
 				}
 				return next()
 			}
-			withSagas(t, simhub.Options{Intercept: die}, func(ctx context.Context, s *sagas) {
+			withSagas(t, simhub.Options{Intercept: crashNow}, func(ctx context.Context, s *sagas) {
 				in := s.startAs("a", "saga", spec{Job: ignoresCancel})
 				s.turn(0)
 				records := s.receive("sim://default")
@@ -347,16 +347,16 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 				time.Sleep(c.ran)
 				s.cancelIt(in)
 				s.turn(0)
-				time.Sleep(c.graced)
+				time.Sleep(c.gracePeriod)
 				dead.Store(true)
 				died := time.Now()
 				s.serveFor(30 * time.Minute)
 				s.wantUndone(in, perdure.OutcomeWorkerLost)
-				if seen := s.wantCancelHistory(in); seen.Before(died) != (c.graced > 0) {
+				if seen := s.wantCancelHistory(in); seen.Before(died) != (c.gracePeriod > 0) {
 					t.Errorf("got SeenAt %v after the crash of the worker", seen.Sub(died))
 				}
 				if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil ||
-					left.CancelOutcome != "" || left.SeenAt.IsZero() != (c.graced == 0) {
+					left.CancelOutcome != "" || left.SeenAt.IsZero() != (c.gracePeriod == 0) {
 					t.Errorf("got activity record %+v, error %v", left, err)
 				}
 				// the time of one lease; a record that is released in between may be early
@@ -484,7 +484,7 @@ func TestUndo_copyOfRunningWorkItem_doesNotReportTheEnd(t *testing.T) {
 
 // Interleaving: the failure of the first attempt is redelivered during the grace period of the second. This failure is
 // not the end of the activity.
-func TestUndo_earlierFailureIsRedelivered_isNotTheEnd(t *testing.T) {
+func TestUndo_earlierFailureIsRedelivered_undoStillWaits(t *testing.T) {
 	t.Parallel()
 	withSagas(t, simhub.Options{}, func(_ context.Context, s *sagas) {
 		in := s.startAs("a", "saga", spec{
@@ -953,7 +953,7 @@ func TestCancelActivity_blockedInstance_receivesTheEndInFixedBuild(t *testing.T)
 					Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
 				})
 				for range 5 {
-					h.give(fixed)
+					h.passRecords(fixed)
 					time.Sleep(time.Minute)
 				}
 				h.wantOutput(in, `"requested, returned"`)

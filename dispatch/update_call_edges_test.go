@@ -87,7 +87,7 @@ func TestR31_damagedInstanceEnds_callersReceiveAResponse(t *testing.T) {
 				func(_ context.Context, h *hub) {
 					in := h.startAs("c", "holds", holdInput{})
 					h.turns()
-					sender := h.start("asks", 1)
+					sender := h.start("caller", 1)
 					h.serveFor(time.Minute)
 					h.raiseNamed(in, "other")
 					h.serveFor(time.Minute)
@@ -110,7 +110,7 @@ func TestR31_tooManyCallersJoin_allReceiveAResponse(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: addHold(registry())}, func(_ context.Context, h *hub) {
 		in := h.startAs("c", "holds", holdInput{})
 		h.turns()
-		answered := map[string]int{}
+		updateResult := map[string]int{}
 		var mu sync.Mutex
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()
@@ -123,9 +123,9 @@ func TestR31_tooManyCallersJoin_allReceiveAResponse(t *testing.T) {
 						continue
 					}
 					if m.Error != nil {
-						answered[m.Error.Reason]++
+						updateResult[m.Error.Reason]++
 					} else {
-						answered[string(m.Result)]++
+						updateResult[string(m.Result)]++
 					}
 				}
 			}
@@ -143,8 +143,8 @@ func TestR31_tooManyCallersJoin_allReceiveAResponse(t *testing.T) {
 		h.raiseNamed(in, "go")
 		h.serveFor(10 * time.Minute)
 		h.wantStatus(in, provider.StatusRunning)
-		if answered["5"] < 900 || answered["5"]+answered[history.RejectedLimit] != callers {
-			t.Errorf("got responses %v, want %d", answered, callers)
+		if updateResult["5"] < 900 || updateResult["5"]+updateResult[history.RejectedLimit] != callers {
+			t.Errorf("got responses %v, want %d", updateResult, callers)
 		}
 	})
 }

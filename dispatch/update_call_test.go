@@ -23,7 +23,7 @@ import (
 // "end".
 type holdInput struct{ End string }
 
-// addHold adds the orchestrations "holds", which has the handler, and "asks", which calls it.
+// addHold adds the orchestrations "holds", which has the handler, and "caller", which calls it.
 func addHold(r *perdure.Registry) *perdure.Registry {
 	perdure.AddOrchestration(r, "holds", func(ctx *perdure.OrchestrationContext, in holdInput) (int, error) {
 		err := perdure.SetUpdateHandler(ctx, "hold", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -42,13 +42,13 @@ func addHold(r *perdure.Registry) *perdure.Registry {
 			return 0, err
 		case in.End == "fails":
 			return 0, errors.New("it failed")
-		case in.End == "anew":
+		case in.End == "continue":
 			return perdure.ContinueAsNew[int](ctx, holdInput{})
 		default:
 			return 1, nil
 		}
 	})
-	perdure.AddOrchestration(r, "asks", callsHold)
+	perdure.AddOrchestration(r, "caller", callsHold)
 	return r
 }
 
@@ -86,7 +86,7 @@ func TestR31_calledInstanceEnds_callerReceivesAResponse(t *testing.T) {
 		perdure.AddOrchestration(r, "holds", func(ctx *perdure.OrchestrationContext, _ holdInput) (int, error) {
 			return 0, perdure.Sleep(ctx, time.Hour)
 		})
-		perdure.AddOrchestration(r, "asks", callsHold)
+		perdure.AddOrchestration(r, "caller", callsHold)
 		return r
 	}
 	for name, tt := range map[string]struct {
@@ -104,7 +104,7 @@ func TestR31_calledInstanceEnds_callerReceivesAResponse(t *testing.T) {
 			then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted,
 		},
 		"instance continues as new": {
-			in:   holdInput{"anew"},
+			in:   holdInput{"continue"},
 			then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted,
 		},
 		"instance is cancelled": {then: func(h *hub, in provider.Instance) {
@@ -172,7 +172,7 @@ func TestR31_calledInstanceEnds_callerReceivesAResponse(t *testing.T) {
 					if tt.before != nil {
 						tt.before(h, in)
 					}
-					sender := h.start("asks", 1)
+					sender := h.start("caller", 1)
 					h.serveFor(10 * time.Minute)
 					if tt.then != nil {
 						tt.then(h, in)
@@ -186,7 +186,7 @@ func TestR31_calledInstanceEnds_callerReceivesAResponse(t *testing.T) {
 }
 
 // The wake of the start is lost. The update runs the first turn, which ends the instance.
-func TestR31_updateRunsTheOnlyTurn_isAnsweredByTheEnd(t *testing.T) {
+func TestR31_updateRunsTheOnlyTurn_callerReceivesTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, crash := range []bool{false, true} {
 		intercept, _ := crashOnce(false, func(c simaws.Call) bool {
@@ -199,7 +199,7 @@ func TestR31_updateRunsTheOnlyTurn_isAnsweredByTheEnd(t *testing.T) {
 			if err := h.Provider.DeleteRecords(ctx, provider.QueueInbox, wakes...); err != nil {
 				t.Fatal(err)
 			}
-			sender := h.start("asks", 1)
+			sender := h.start("caller", 1)
 			h.serveFor(time.Hour)
 			h.wantOutput(sender, fmt.Sprintf("%q", history.TypeEnded))
 		})
@@ -212,14 +212,14 @@ func TestR31_updateIsRejected_callerReceivesTheReason(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: addHold(registry())}, func(_ context.Context, h *hub) {
 		h.startAs("c", "holds", holdInput{})
 		h.turns()
-		sender := h.start("asks", -1)
+		sender := h.start("caller", -1)
 		h.serveFor(time.Minute)
 		h.wantOutput(sender, fmt.Sprintf("%q", history.TypeUpdateRejected+history.RejectedByValidator))
 	})
 	inBubble(t, simhub.Options{Registry: addHold(registry())}, func(_ context.Context, h *hub) {
 		h.startAs("c", "timer", time.Hour)
 		h.turns()
-		sender := h.start("asks", 1)
+		sender := h.start("caller", 1)
 		h.serveFor(time.Minute)
 		h.wantOutput(sender, fmt.Sprintf("%q", history.TypeUpdateRejected+history.RejectedNoHandler))
 	})
@@ -249,7 +249,7 @@ func TestR31_everyMessageTwice_acceptsEachUpdateOnce(t *testing.T) {
 	t.Parallel()
 	for _, in := range []calling{
 		{To: "c", Calls: 4, tallying: tallying{Left: 4}},
-		{To: "c", Calls: 4, tallying: tallying{Left: 4, Anew: true, Slow: true}},
+		{To: "c", Calls: 4, tallying: tallying{Left: 4, Continues: true, Slow: true}},
 	} {
 		inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
 			h.twice()
@@ -271,7 +271,7 @@ func TestR31_anyCallFails_updatesArriveInOrder(t *testing.T) {
 		for n, made := int64(1), true; made; n++ {
 			intercept, calls := simhub.FailAt(n, after)
 			inBubble(t, simhub.Options{Intercept: intercept}, func(_ context.Context, h *hub) {
-				in := h.start("calls", calling{To: "c", Calls: 3, tallying: tallying{Left: 3, Anew: true}})
+				in := h.start("calls", calling{To: "c", Calls: 3, tallying: tallying{Left: 3, Continues: true}})
 				if end := h.finish(in); string(end.Output) != `"[[0] [0 1] [0 1 2]]"` {
 					t.Errorf("call %d failed: ended with %s %s", n, end.String(), end.Output)
 				}

@@ -44,12 +44,12 @@ func spreadRegistry() *perdure.Registry {
 	return r
 }
 
-// writesResultOf reports whether a call writes an update result that contains says.
-func writesResultOf(c simaws.Call, says string) bool {
+// writesResultOf reports whether a call writes an update result that contains mentions.
+func writesResultOf(c simaws.Call, mentions string) bool {
 	in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
 	return ok && slices.ContainsFunc(in.TransactItems, func(w ddbtypes.TransactWriteItem) bool {
 		return w.Put != nil && strings.HasPrefix(text(w.Put.Item, "sk"), "u#") &&
-			strings.Contains(text(w.Put.Item, "result"), says)
+			strings.Contains(text(w.Put.Item, "result"), mentions)
 	})
 }
 

@@ -43,7 +43,8 @@ func TestR27_pausedInstance_processesUpdateAfterResume(t *testing.T) {
 			h.serveFor(time.Minute)
 			h.wantUpdated(in, "u1", provider.UpdateRejected, "b after 0")
 			h.wantUpdated(in, "u2", provider.UpdateCompleted, `"a"`)
-			h.wantUpdated(in, "asked", provider.UpdateAborted, history.TerminalReason(history.OrchestrationCompleted))
+			h.wantUpdated(
+				in, "requested", provider.UpdateAborted, history.TerminalReason(history.OrchestrationCompleted))
 			h.checkIdle()
 		})
 }
@@ -57,9 +58,9 @@ func (h *hub) wantPendingError(ctx context.Context, in provider.Instance, want p
 	go func() {
 		defer close(done)
 		_, err := client.New(h.Provider).Update(short, in.InstanceID, "change", change{Say: "c", Wait: "never"},
-			client.WithUpdateID("asked"))
+			client.WithUpdateID("requested"))
 		e, updateErr := errors.AsType[*client.UpdateError](err)
-		if !updateErr || e.Code != client.UpdatePending || e.Status != want || e.UpdateID != "asked" ||
+		if !updateErr || e.Code != client.UpdatePending || e.Status != want || e.UpdateID != "requested" ||
 			!errors.Is(err, context.DeadlineExceeded) {
 			h.t.Errorf("got error %v, want pending with status %s", err, want)
 		}
@@ -138,7 +139,7 @@ func TestR27_executionEnds_unfinishedUpdatesAreAborted(t *testing.T) {
 		changing changing
 		then     func(h *hub, in provider.Instance)
 		outcome  provider.UpdateOutcome
-		says     string
+		mentions string
 	}{
 		"ends while the handler waits": {changing{Events: 1}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
@@ -155,14 +156,14 @@ func TestR27_executionEnds_unfinishedUpdatesAreAborted(t *testing.T) {
 			h.raiseGo(in)
 			h.raise(in, "e1", 1)
 		}, provider.UpdateCompleted, `"a a!"`},
-		"continues as new": {changing{Events: 2, Anew: true}, func(h *hub, in provider.Instance) {
+		"continues as new": {changing{Events: 2, Continues: true}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.raise(in, "e1", 1)
 			h.turns()
 			h.raise(in, "e2", 2)
 		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationContinuedAsNew)},
 		"continues as new after the handler": {changing{
-			Events: 2, Anew: true, Done: true,
+			Events: 2, Continues: true, Done: true,
 		}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.raise(in, "e1", 1)
@@ -197,7 +198,7 @@ func TestR27_executionEnds_unfinishedUpdatesAreAborted(t *testing.T) {
 				func(_ context.Context, h *hub, in provider.Instance) {
 					c.then(h, in)
 					h.finish(in)
-					h.wantUpdated(in, "u1", c.outcome, c.says)
+					h.wantUpdated(in, "u1", c.outcome, c.mentions)
 					h.wantReplays(addChanging(registry()), in)
 					h.checkIdle()
 				})
@@ -259,7 +260,7 @@ func TestR27_updateAfterContinueAsNew_reachesNextExecution(t *testing.T) {
 	for _, parked := range []bool{false, true} {
 		t.Run(fmt.Sprintf("parked=%t", parked), func(t *testing.T) {
 			t.Parallel()
-			changes(t, simhub.Options{Environments: 2}, changing{Events: 3, Anew: true},
+			changes(t, simhub.Options{Environments: 2}, changing{Events: 3, Continues: true},
 				func(_ context.Context, h *hub, in provider.Instance) {
 					if parked {
 						h.pause(in, "p1")
@@ -296,25 +297,26 @@ func TestR27_continueAsNew_carriesOverUnprocessedUpdates(t *testing.T) {
 			t.Parallel()
 			r := registry()
 			perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, c changing) (string, error) {
-				if c.Anew {
+				if c.Continues {
 					return perdure.ContinueAsNew[string](ctx, changing{Events: 1})
 				}
 				return changesWhile(ctx, c)
 			})
 			inBubble(t, simhub.Options{Environments: 2, Registry: r}, func(ctx context.Context, h *hub) {
 				in := must(h.Provider.StartOrchestration(ctx, provider.Start{
-					InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Anew: true}), StartID: "start-1",
+					InstanceID: "i-1", Name: "changes", StartID: "start-1",
+					Input:   encoded(t, changing{Continues: true}),
 					StartAt: time.Now().Add(time.Hour),
 				}))
-				say := "a" + static(1, size)
-				h.update(in, "u1", change{Say: say})
+				longText := "a" + static(1, size)
+				h.update(in, "u1", change{Say: longText})
 				h.update(in, "u2", change{Refuse: "b"})
 				h.serveFor(time.Minute)
 				h.wantNoResult(in, "u1")
 				h.serveFor(2 * time.Hour)
 				h.update(in, "u1", change{Say: "again"})
 				h.serveFor(time.Minute)
-				h.wantUpdated(in, "u1", provider.UpdateCompleted, `"`+say+`"`)
+				h.wantUpdated(in, "u1", provider.UpdateCompleted, `"`+longText+`"`)
 				h.wantUpdated(in, "u2", provider.UpdateRejected, "b after 1")
 				h.wantReplays(r, h.read(in))
 				h.raise(in, "e1", 1)
@@ -330,15 +332,15 @@ func TestR27_cancelledHandler_returnsItsResult(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
-		heard := []string{}
-		if err := handleChanges(ctx, &heard); err != nil {
+		receivedCount := []string{}
+		if err := handleChanges(ctx, &receivedCount); err != nil {
 			return "", err
 		}
 		_, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
 		if done := perdure.AwaitUpdateHandlers(perdure.WithoutCancel(ctx)); done != nil {
 			return "", done
 		}
-		return strings.Join(heard, " "), err
+		return strings.Join(receivedCount, " "), err
 	})
 	changes(t, simhub.Options{Registry: r}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
 		h.update(in, "u1", change{Say: "a", Wait: "go"})
@@ -430,7 +432,7 @@ func TestR27_validatorIsNotReadOnly_rejectsOrBlocks(t *testing.T) {
 					done := make(chan struct{})
 					go func() {
 						defer close(done)
-						ctx.SetCustomStatus("asked")
+						ctx.SetCustomStatus("requested")
 					}()
 					<-done
 				case "panics":
@@ -452,14 +454,14 @@ func TestR27_validatorIsNotReadOnly_rejectsOrBlocks(t *testing.T) {
 	})
 	changes(t, simhub.Options{Registry: r}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
 		before := len(h.events(in))
-		for say, want := range map[string]string{
+		for longText, want := range map[string]string{
 			"waits": history.RejectedNotReadOnly, "schedules": history.RejectedNotReadOnly,
 			"sets a handler": history.RejectedNotReadOnly, "elsewhere": history.RejectedNotReadOnly,
 			"panics": history.RejectedByValidator + ": no: ",
 		} {
-			h.update(in, say, change{Say: say})
+			h.update(in, longText, change{Say: longText})
 			h.turns()
-			h.wantUpdated(in, say, provider.UpdateRejected, want)
+			h.wantUpdated(in, longText, provider.UpdateRejected, want)
 		}
 		if events := h.events(in); len(events) != before+10 { // a turn and a rejection for each
 			t.Errorf("got history %v", events)
@@ -492,7 +494,7 @@ func TestR27_instanceDoesNotExist_updateFails(t *testing.T) {
 	changes(t, simhub.Options{Environments: 2}, changing{Events: 1},
 		func(ctx context.Context, h *hub, in provider.Instance) {
 			c := client.New(h.Provider)
-			if _, err := c.Update(ctx, "nobody", "change", change{}); !errors.Is(err, client.ErrNotFound) {
+			if _, err := c.Update(ctx, "missing", "change", change{}); !errors.Is(err, client.ErrNotFound) {
 				t.Errorf("unknown instance: got error %v, want ErrNotFound", err)
 			}
 			h.pause(in, "p1")
@@ -558,7 +560,7 @@ func TestR27_purge_leavesNoResult(t *testing.T) {
 					func(ctx context.Context, h *hub, in provider.Instance) {
 						h.update(in, "u0", change{Say: "a"})
 						h.turn(0)
-						if h.storedAnswers("i-1") != 1 {
+						if h.storedResults("i-1") != 1 {
 							t.Fatal("got no result, want 1")
 						}
 						if meanwhile {
@@ -585,7 +587,7 @@ func TestR27_purge_leavesNoResult(t *testing.T) {
 							}
 						}
 						h.wantNone(in.InstanceID)
-						if n := h.storedAnswers("i-1"); n != 0 {
+						if n := h.storedResults("i-1"); n != 0 {
 							t.Errorf("got %d results, want 0", n)
 						}
 						h.serveFor(time.Hour)
@@ -618,7 +620,7 @@ func TestR27_resultsAreBeingDeleted_noResultIsWritten(t *testing.T) {
 			return err
 		})
 		h.purge(in.InstanceID)
-		if n := h.storedAnswers(in.InstanceID); n != 0 || !late {
+		if n := h.storedResults(in.InstanceID); n != 0 || !late {
 			t.Errorf("got %d results, want 0; late=%t", n, late)
 		}
 	})
@@ -642,7 +644,7 @@ func TestR27_purgeOfManyResults_continuesAfterFailures(t *testing.T) {
 			return next()
 		})
 		calls := 0
-		for ; h.storedAnswers("i-1") > 0 && calls < 40; calls++ {
+		for ; h.storedResults("i-1") > 0 && calls < 40; calls++ {
 			_ = h.Provider.DeleteInstance(ctx, in.InstanceID, true)
 		}
 		h.interfere(nil)
@@ -651,7 +653,7 @@ func TestR27_purgeOfManyResults_continuesAfterFailures(t *testing.T) {
 			t.Error(err)
 		}
 		h.wantNone("i-1")
-		if n := h.storedAnswers("i-1"); n != 0 || deletes.Load() == 0 {
+		if n := h.storedResults("i-1"); n != 0 || deletes.Load() == 0 {
 			t.Errorf("got %d results after %d calls, want 0", n, calls)
 		}
 		h.checkIdle()
@@ -807,7 +809,7 @@ func TestR27_retention_deletesResults(t *testing.T) {
 			if _, err := h.Provider.ReadInstance(ctx, in.InstanceID); !errors.Is(err, provider.ErrNotFound) {
 				t.Errorf("got error %v, want ErrNotFound", err)
 			}
-			if n := h.storedAnswers(in.InstanceID); n != 0 {
+			if n := h.storedResults(in.InstanceID); n != 0 {
 				t.Errorf("got %d results, want 0", n)
 			}
 		})

@@ -14,9 +14,9 @@ import (
 
 // updating is the input of an orchestration whose update handlers call activities.
 type updating struct {
-	Events int  // events that it waits for
-	Anew   bool // continue as new after each event and its open handlers
-	Sum    int
+	Events    int  // events that it waits for
+	Continues bool // continue as new after each event and its open handlers
+	Sum       int
 }
 
 // addition is the input of an update: the numbers of activities, each of which adds one.
@@ -51,7 +51,7 @@ func updatesWhile(ctx *perdure.OrchestrationContext, u updating) (int, error) {
 		if _, err = perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
 			return 0, err
 		}
-		if err = perdure.AwaitUpdateHandlers(ctx); err == nil && u.Anew && u.Events > 1 {
+		if err = perdure.AwaitUpdateHandlers(ctx); err == nil && u.Continues && u.Events > 1 {
 			u.Events--
 			return perdure.ContinueAsNew[int](ctx, u)
 		}

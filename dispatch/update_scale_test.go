@@ -58,9 +58,9 @@ func TestR27_delayedStart_storesTenUpdates(t *testing.T) {
 			InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Events: 1}), StartID: "start-1",
 			StartAt: time.Now().Add(time.Hour),
 		}))
-		say := static(1, 190<<10)
+		longText := static(1, 190<<10)
 		for n := range 12 {
-			h.update(in, fmt.Sprint("u", n), change{Say: say})
+			h.update(in, fmt.Sprint("u", n), change{Say: longText})
 		}
 		h.serveFor(time.Minute)
 		h.wantUpdated(in, "u10", provider.UpdateRejected, history.RejectedLimit)
@@ -70,7 +70,7 @@ func TestR27_delayedStart_storesTenUpdates(t *testing.T) {
 		h.serveFor(time.Minute)
 		h.wantNoResult(in, "u3")
 		h.serveFor(2 * time.Hour)
-		h.wantUpdated(in, "u0", provider.UpdateCompleted, say)
+		h.wantUpdated(in, "u0", provider.UpdateCompleted, longText)
 		h.raise(in, "e1", 1)
 		h.finish(in)
 		h.checkIdle()
@@ -173,13 +173,13 @@ func TestR27_tenThousandUpdates_areProcessedOnce(t *testing.T) {
 		if end := h.finish(in); string(end.Output) != fmt.Sprintf(`"%d"`, many) {
 			t.Errorf("ended with %s, output %s", end.String(), end.Output)
 		}
-		if n := h.storedAnswers(in.InstanceID); n == 0 {
+		if n := h.storedResults(in.InstanceID); n == 0 {
 			t.Error("got no results")
 		}
 		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, false); err != nil {
 			t.Fatal(err)
 		}
-		if n := h.storedAnswers(in.InstanceID); n != 0 {
+		if n := h.storedResults(in.InstanceID); n != 0 {
 			t.Errorf("got %d results, want 0", n)
 		}
 	})

@@ -25,11 +25,11 @@ import (
 
 // changing is the input of an orchestration that is updated while it waits.
 type changing struct {
-	Events int      // events that it waits for
-	Anew   bool     // continue as new after each event
-	Done   bool     // await update handlers before the end
-	Late   bool     // set the update handler after the first event
-	Heard  []string // by earlier executions
+	Events    int      // events that it waits for
+	Continues bool     // continue as new after each event
+	Done      bool     // await update handlers before the end
+	Late      bool     // set the update handler after the first event
+	Received  []string // by earlier executions
 }
 
 // change is the input of an update. Its handler records Say, waits for an event if Wait is set, and records Say again.
@@ -43,9 +43,9 @@ var errChange = errors.New("change refused")
 
 // changesWhile waits for events while it is updated. It returns the received events and updates in order.
 func changesWhile(ctx *perdure.OrchestrationContext, c changing) (string, error) {
-	heard := c.Heard
+	receivedCount := c.Received
 	if !c.Late {
-		if err := handleChanges(ctx, &heard); err != nil {
+		if err := handleChanges(ctx, &receivedCount); err != nil {
 			return "", err
 		}
 	}
@@ -54,20 +54,20 @@ func changesWhile(ctx *perdure.OrchestrationContext, c changing) (string, error)
 		if err != nil {
 			return "", err
 		}
-		heard = append(heard, fmt.Sprint(e))
+		receivedCount = append(receivedCount, fmt.Sprint(e))
 		if c.Late && n == 0 {
-			if err := handleChanges(ctx, &heard); err != nil {
+			if err := handleChanges(ctx, &receivedCount); err != nil {
 				return "", err
 			}
 		}
-		if c.Anew && c.Events > 1 {
+		if c.Continues && c.Events > 1 {
 			if c.Done {
 				if err := perdure.AwaitUpdateHandlers(ctx); err != nil {
 					return "", err
 				}
 			}
 			c.Events--
-			c.Heard = heard
+			c.Received = receivedCount
 			return perdure.ContinueAsNew[string](ctx, c)
 		}
 	}
@@ -76,34 +76,34 @@ func changesWhile(ctx *perdure.OrchestrationContext, c changing) (string, error)
 			return "", err
 		}
 	}
-	return strings.Join(heard, " "), nil
+	return strings.Join(receivedCount, " "), nil
 }
 
-func handleChanges(ctx *perdure.OrchestrationContext, heard *[]string) error {
+func handleChanges(ctx *perdure.OrchestrationContext, receivedCount *[]string) error {
 	return perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, c change) (string, error) {
-		*heard = append(*heard, c.Say)
+		*receivedCount = append(*receivedCount, c.Say)
 		if c.Raise {
 			perdure.RaiseEvent(ctx, ctx.InstanceID(), "add", 100)
 		}
-		for c.Until != "" && !slices.Contains(*heard, c.Until) {
+		for c.Until != "" && !slices.Contains(*receivedCount, c.Until) {
 			if _, err := perdure.CreateTimer(ctx, time.Second).Await(ctx); err != nil {
 				return "", err
 			}
 		}
 		if c.Wait != "" {
 			if _, err := perdure.WaitForExternalEvent[int](ctx, c.Wait).Await(ctx); err != nil {
-				*heard = append(*heard, "cleaned up")
+				*receivedCount = append(*receivedCount, "cleaned up")
 				return "cleaned up", nil //nolint:nilerr // it cleans up
 			}
-			*heard = append(*heard, c.Say+"!")
+			*receivedCount = append(*receivedCount, c.Say+"!")
 		}
 		if c.Fail != "" {
 			return "", errors.New(c.Fail)
 		}
-		return strings.Join(*heard, " "), nil
+		return strings.Join(*receivedCount, " "), nil
 	}, perdure.WithValidator(func(c change) error {
 		if c.Refuse != "" {
-			return fmt.Errorf("%w: %s after %d", errChange, c.Refuse, len(*heard))
+			return fmt.Errorf("%w: %s after %d", errChange, c.Refuse, len(*receivedCount))
 		}
 		return nil
 	}))
@@ -135,19 +135,20 @@ func (h *hub) raiseGo(in provider.Instance) {
 	})
 }
 
-// wantUpdated fails the test unless an update has the given outcome, and a result, error or reason that contains says.
-func (h *hub) wantUpdated(in provider.Instance, id string, outcome provider.UpdateOutcome, says string) {
+// wantUpdated fails the test unless an update has the given outcome, and a result, error or reason that contains
+// mentions.
+func (h *hub) wantUpdated(in provider.Instance, id string, outcome provider.UpdateOutcome, mentions string) {
 	h.t.Helper()
 	a, err := h.Provider.ReadUpdate(h.t.Context(), in.InstanceID, id)
 	got := string(a.Result) + a.Reason
 	if a.Error != nil {
 		got += ": " + a.Error.Message
 	}
-	if err != nil || a.Outcome != outcome || !strings.Contains(got, says) || a.StartID != in.StartID ||
+	if err != nil || a.Outcome != outcome || !strings.Contains(got, mentions) || a.StartID != in.StartID ||
 		a.UpdateID != id {
 		const shown = 200
 		h.t.Errorf("update %s: got %s %.*s, error %v; want %s %.*s",
-			id, a.Outcome, shown, got, err, outcome, shown, says)
+			id, a.Outcome, shown, got, err, outcome, shown, mentions)
 	}
 }
 
@@ -167,8 +168,8 @@ func writesResult(c simaws.Call) bool {
 	})
 }
 
-// storedAnswers counts the result items of an instance.
-func (h *hub) storedAnswers(instanceID string) int {
+// storedResults counts the result items of an instance.
+func (h *hub) storedResults(instanceID string) int {
 	h.t.Helper()
 	return len(h.countResults(instanceID))
 }
@@ -239,7 +240,7 @@ func TestR27_everyMessageSentTwice_isOneUpdate(t *testing.T) {
 			Environments: 2, Registry: addChanging(registry()),
 		}, func(ctx context.Context, h *hub) {
 			h.interfere(sentTwice(ctx, h))
-			in := h.start("changes", changing{Events: 3, Anew: anew, Done: true})
+			in := h.start("changes", changing{Events: 3, Continues: anew, Done: true})
 			h.serveFor(time.Second)
 			again := func() {
 				time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first copy
@@ -322,7 +323,7 @@ func TestR27_updateRepeatedAfterItsResultExpired_receivesAResult(t *testing.T) {
 	for _, anew := range []bool{false, true} {
 		t.Run(fmt.Sprintf("anew=%t", anew), func(t *testing.T) {
 			t.Parallel()
-			changes(t, simhub.Options{}, changing{Events: 3, Anew: anew},
+			changes(t, simhub.Options{}, changing{Events: 3, Continues: anew},
 				func(_ context.Context, h *hub, in provider.Instance) {
 					h.update(in, "u1", change{Say: "a"})
 					h.update(in, "u2", change{Refuse: "b"})
@@ -507,9 +508,9 @@ func TestR27_updateBeforeFirstTurn_isProcessedInFirstTurn(t *testing.T) {
 						s.StartAt = time.Now().Add(delay)
 					}
 					in := must(h.Provider.StartOrchestration(ctx, s))
-					say := "a" + static(1, size)
+					longText := "a" + static(1, size)
 					for id := range 2 {
-						h.update(in, fmt.Sprint("u", id), change{Say: say})
+						h.update(in, fmt.Sprint("u", id), change{Say: longText})
 						h.serveFor(time.Minute)
 					}
 					h.update(in, "u2", change{Refuse: "b"})
@@ -520,8 +521,8 @@ func TestR27_updateBeforeFirstTurn_isProcessedInFirstTurn(t *testing.T) {
 						h.wantNoResult(in, "u0")
 						h.serveFor(delay)
 					}
-					h.wantUpdated(in, "u0", provider.UpdateCompleted, `"`+say+`"`)
-					h.wantUpdated(in, "u1", provider.UpdateCompleted, `"`+say+" "+say+`"`)
+					h.wantUpdated(in, "u0", provider.UpdateCompleted, `"`+longText+`"`)
+					h.wantUpdated(in, "u1", provider.UpdateCompleted, `"`+longText+" "+longText+`"`)
 					h.wantUpdated(in, "u2", provider.UpdateRejected, "b after 2")
 					h.wantReplays(addChanging(registry()), in)
 					h.raise(in, "e1", 1)

@@ -20,7 +20,7 @@ import (
 const eventWorkerMissing = logevent.WorkerMissing
 
 // reports counts the reports of workers.
-func (f *floor) reports() (n int) {
+func (f *jobHub) reports() (n int) {
 	for _, c := range f.made() {
 		if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && text(in.Key, "sk") == "w#default" {
 			n++
@@ -33,7 +33,7 @@ func (f *floor) reports() (n int) {
 // metric, and pending items report NoWorker, until a worker runs.
 func TestWorkerMissing_functionsDieAtInit_isReported(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		k := must(dispatch.NewRenewer(f.Provider, &dispatch.RenewerOptions{
 			HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&f.log, nil)),
 		}))
@@ -96,7 +96,7 @@ func TestWorkerMissing_functionsDieAtInit_isReported(t *testing.T) {
 }
 
 // wantMetric fails the test unless the last line of the sweeper has these values, and is a metric with its dimensions.
-func (f *floor) wantMetric(want map[string]any) {
+func (f *jobHub) wantMetric(want map[string]any) {
 	f.t.Helper()
 	var last map[string]any
 	for line := range strings.Lines(f.log.String()) {
@@ -122,7 +122,7 @@ func (f *floor) wantMetric(want map[string]any) {
 // Reports run concurrently with its work, which makes no additional call.
 func TestWorkerReport_isSentEveryFiveMinutes(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		w := f.worker(nil)
 		if err := w.ReportStart(ctx); err != nil || f.reports() != 1 {
 			t.Fatal(f.reports(), err)
@@ -147,7 +147,7 @@ func TestWorkerReport_isSentEveryFiveMinutes(t *testing.T) {
 			t.Errorf("got %d reports of an idle worker, want 0", n-before)
 		}
 	})
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		w := f.worker(nil)
 		if err := w.ReportStart(ctx); err != nil {
 			t.Fatal(err)
@@ -164,7 +164,7 @@ func TestWorkerReport_isSentEveryFiveMinutes(t *testing.T) {
 // A failed report delays no work, and is not repeated before the next one is due.
 func TestWorkerReport_fails_delaysNoWork(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		refused := f.failing("UpdateItem")
 		refused.Store(true)
 		w := f.worker(nil)

@@ -90,7 +90,7 @@ func TestR14_lastRecordsOfBatch_areLeftToTheMapping(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onFloor(t, func(ctx context.Context, f *floor) {
+			onJobHub(t, func(ctx context.Context, f *jobHub) {
 				f.jobsOf("a", c.jobs...)
 				for range c.before {
 					f.receive("sim://default")
@@ -124,7 +124,7 @@ func TestR14_lastRecordsOfBatch_areLeftToTheMapping(t *testing.T) {
 // activity is settled, so the worker deletes the record and does not run the activity or send an outcome.
 func TestR14_mappingDeleteIsLost_activityDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
-	onFloor(t, func(ctx context.Context, f *floor) {
+	onJobHub(t, func(ctx context.Context, f *jobHub) {
 		in := f.jobsOf("a", job{}, job{})
 		if failed := f.worker(nil).HandleRecords(ctx, f.receive("sim://default")); len(failed) > 0 {
 			t.Fatalf("got failed records %v", failed)

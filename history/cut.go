@@ -58,8 +58,8 @@ func CheckRestartPoint(events []Event, at int64) error {
 type restartPoints struct {
 	events  []Event
 	summary Summary
-	// turnObstacle is the reason why the history cannot end within the current turn, or empty.
-	turnObstacle string
+	// cutObstacle is the reason why the history cannot end within the current turn, or empty.
+	cutObstacle string
 	// waits contains scheduled work with WaitForCancellation. ending contains the part of it that is cancelled and has
 	// not ended.
 	waits, ending map[int64]bool
@@ -70,9 +70,9 @@ func (c *restartPoints) apply(i int) {
 	e := &c.events[i]
 	switch {
 	case e.Kind == TurnStarted:
-		c.turnObstacle = c.checkTurn(i)
+		c.cutObstacle = c.checkTurn(i)
 	case beginsSegment(e.Kind):
-		c.turnObstacle = ""
+		c.cutObstacle = ""
 	}
 	c.summary.apply(e)
 
@@ -121,8 +121,8 @@ func (c *restartPoints) obstacle(i int) string {
 	switch {
 	case beginsSegment(next.Kind):
 		return ""
-	case c.turnObstacle != "":
-		return c.turnObstacle
+	case c.cutObstacle != "":
+		return c.cutObstacle
 	case next.IsInput() && !next.Kind.Terminal(), c.events[i].parks(), c.events[i].runsNoCode():
 		return ""
 	default:

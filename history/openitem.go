@@ -165,11 +165,11 @@ const startTimer = 1
 // ObsoleteTimers returns the timers that are unnecessary after the events, because the events cancel the timer or
 // settle its activity or its start. It includes cancelled activities with WaitForCancellation, even if they have no
 // timer. It does not include timers that the same events create. The state must have TrackTimers or TrackOpen.
-func (s *State) ObsoleteTimers(events ...Event) (needless []OpenItem) {
+func (s *State) ObsoleteTimers(events ...Event) (obsolete []OpenItem) {
 	for i := range events {
 		e := &events[i]
 		if start, ok := s.open[startTimer]; ok && e.Kind.Terminal() {
-			needless = append(needless, start)
+			obsolete = append(obsolete, start)
 		}
 		if len(s.open) == 0 || e.Kind == TimerFired || !e.settles() {
 			continue
@@ -183,11 +183,11 @@ func (s *State) ObsoleteTimers(events ...Event) (needless []OpenItem) {
 			waits := o.WaitsForCancellation && e.Kind == ActivityCancelRequested
 			if o.MayHaveRetryTimer = o.MayHaveRetryTimer && e.endsRetries(); ok &&
 				(o.MayHaveRetryTimer || waits || !o.FireAt.IsZero()) {
-				needless = append(needless, o)
+				obsolete = append(obsolete, o)
 			}
 		})
 	}
-	return needless
+	return obsolete
 }
 
 // endsRetries reports whether the event ends an activity while an attempt may wait for its retry timer. Such an event

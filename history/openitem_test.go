@@ -100,10 +100,10 @@ func TestState_cancelledWorkWithWaitForCancellation_staysOpen(t *testing.T) {
 		{ID: 6, Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 3, Last: 4}}},
 		{ID: 7, Kind: history.SubOrchestrationCancelRequested, SourceEventID: 5, InstanceID: "c"},
 	}
-	needless := state.ObsoleteTimers(cancels...)
-	if len(needless) != 2 || needless[0].ID != 3 || !needless[0].MayHaveRetryTimer || !needless[0].FireAt.IsZero() ||
-		needless[1].ID != 4 {
-		t.Errorf("got obsolete timers %+v", needless)
+	obsolete := state.ObsoleteTimers(cancels...)
+	if len(obsolete) != 2 || obsolete[0].ID != 3 || !obsolete[0].MayHaveRetryTimer || !obsolete[0].FireAt.IsZero() ||
+		obsolete[1].ID != 4 {
+		t.Errorf("got obsolete timers %+v", obsolete)
 	}
 
 	state.Apply(cancels...)

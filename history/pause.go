@@ -49,8 +49,8 @@ func (s *Summary) pause(e *Event) {
 	s.notePause(e.EventID)
 }
 
-// inheritPauses copies the IDs of the previous execution.
-func (s *Summary) inheritPauses(started *Event) {
+// copyPauseIDs copies the IDs of the previous execution.
+func (s *Summary) copyPauseIDs(started *Event) {
 	for _, id := range started.EventIDs {
 		s.notePause(id)
 	}

@@ -192,21 +192,21 @@ func grown() map[string]sample {
 			},
 			"sourceEventId name eventId error",
 		},
-		"UpdateCompleted-left": {
+		"UpdateCompleted-unfinished": {
 			history.Event{
 				ID: 9, Kind: history.UpdateCompleted, Time: noon, SourceEventID: 3, Name: "address", EventID: "u-1",
 				Reason: history.TerminalReason(history.OrchestrationCancelled),
 			},
 			"sourceEventId name eventId reason",
 		},
-		"UpdateCompleted-called": {
+		"UpdateCompleted-callers": {
 			history.Event{
 				ID: 9, Kind: history.UpdateCompleted, Time: noon, SourceEventID: 3, Name: "address", EventID: "u-1",
 				Result: out, Callers: []history.Parent{*parent},
 			},
 			"sourceEventId name eventId result callers",
 		},
-		"UpdateRejected-called": {
+		"UpdateRejected-callers": {
 			history.Event{
 				ID: 9, Kind: history.UpdateRejected, Time: noon, Name: "address", EventID: "u-1",
 				Reason: history.RejectedByValidator, Error: failed, Callers: []history.Parent{*parent},
@@ -220,7 +220,7 @@ func grown() map[string]sample {
 			},
 			"sourceEventId instanceId error",
 		},
-		"OrchestrationCompleted-called": {
+		"OrchestrationCompleted-callers": {
 			history.Event{
 				ID: 9, Kind: history.OrchestrationCompleted, Time: noon, Output: out,
 				Callers: []history.Parent{*parent},
@@ -234,7 +234,7 @@ func grown() map[string]sample {
 			},
 			"name eventId data parent",
 		},
-		"OrchestrationCompleted-unheard": {
+		"OrchestrationCompleted-unobserved": {
 			history.Event{
 				ID: 9, Kind: history.OrchestrationCompleted, Time: noon, Output: out,
 				Inputs: []history.Event{
@@ -242,7 +242,7 @@ func grown() map[string]sample {
 				},
 			}, "output inputs",
 		},
-		"DetachedOrchestrationScheduled-later": {
+		"DetachedOrchestrationScheduled-delayed": {
 			history.Event{
 				ID: 9, Kind: history.DetachedOrchestrationScheduled, Time: noon, Name: "audit", InstanceID: "other",
 				StartID: "start", Input: in, StartAt: &later,
@@ -267,7 +267,7 @@ func grown() map[string]sample {
 			},
 			"name queue input inline attempt fireAt retry",
 		},
-		"ActivityScheduled-once": {
+		"ActivityScheduled-atmostonce": {
 			history.Event{
 				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in,
 				AtMostOnce: true,
@@ -314,13 +314,13 @@ func grown() map[string]sample {
 				Error: &history.Failure{Type: "E1", Message: "m", Joined: []string{"E2", "E3"}},
 			}, "sourceEventId error attempt",
 		},
-		"ActivityScheduled-waits": {
+		"ActivityScheduled-waitforcancellation": {
 			history.Event{
 				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in,
 				Cancel: &history.CancelDetails{WaitForCancellation: true},
 			}, "name queue input cancel",
 		},
-		"ActivityScheduled-fair": {
+		"ActivityScheduled-fairness": {
 			history.Event{
 				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in,
 				FairnessKey: "tenant-7",
@@ -351,7 +351,7 @@ func grown() map[string]sample {
 				Cancel: &history.CancelDetails{Outcome: history.OutcomeReturned},
 			}, "sourceEventId error cancel",
 		},
-		"SubOrchestrationScheduled-waits": {
+		"SubOrchestrationScheduled-waitforcancellation": {
 			history.Event{
 				ID: 9, Kind: history.SubOrchestrationScheduled, Time: noon, Name: "ship", InstanceID: "child",
 				StartID: "start", Input: in, Attempt: 1,
@@ -367,13 +367,13 @@ func grown() map[string]sample {
 				},
 			}, "sourceEventId instanceId error",
 		},
-		"ExternalEventRaised-referred": {
+		"ExternalEventRaised-references": {
 			history.Event{
 				ID: 9, Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "e-1",
 				Data: referred(history.LocationInputs),
 			}, "name eventId data",
 		},
-		"OrchestrationStarted-referred": {
+		"OrchestrationStarted-references": {
 			history.Event{
 				ID: 1, Kind: history.OrchestrationStarted, Time: noon, Name: "fulfil", StartID: "start", Number: 3,
 				EventIDs:      []string{"e-1"},
@@ -386,7 +386,7 @@ func grown() map[string]sample {
 				},
 			}, "name startId number eventIds carriedEvents inputs",
 		},
-		"OrchestrationStarted-by": {
+		"OrchestrationStarted-requester": {
 			history.Event{
 				ID: 1, Kind: history.OrchestrationStarted, Time: noon, Name: "fulfil", StartID: "start", Number: 1,
 				RequestedBy: alice,
@@ -403,13 +403,13 @@ func grown() map[string]sample {
 				ID: 2, Kind: history.TurnStarted, Time: noon, Version: "1.2", BuildID: "b-1", TraceParent: traced,
 			}, "version buildId traceparent",
 		},
-		"ExternalEventRaised-by": {
+		"ExternalEventRaised-requester": {
 			history.Event{
 				ID: 9, Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "e-1",
 				Data: history.Payload("1"), RequestedBy: alice,
 			}, "name eventId data requestedBy",
 		},
-		"OrchestrationTerminated-by": {
+		"OrchestrationTerminated-requester": {
 			history.Event{ID: 9, Kind: history.OrchestrationTerminated, Time: noon, Message: "m", RequestedBy: alice},
 			"message requestedBy",
 		},

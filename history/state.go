@@ -19,8 +19,8 @@ type State struct {
 	parked []string
 	// awaited maps the ID of an update that has not ended to the orchestrations that wait for its result.
 	awaited map[string][]Parent
-	// settled and cancelAsked are the results of Settled.
-	settled, cancelAsked []Range
+	// settled and cancelRequested are the results of Settled.
+	settled, cancelRequested []Range
 }
 
 // Tracking selects the data that a State tracks in addition to its Summary.
@@ -66,7 +66,7 @@ func (s *State) Tracks(k Tracking) bool { return s.keep&k == k }
 // Settled returns the IDs of settled work, including parked outcomes, in the order of the history. An ID can occur
 // twice. cancelled contains the IDs of activities whose cancellation was requested. The request settles an activity
 // unless OpenItem.WaitsForCancellation is true. The state must have TrackSettled.
-func (s *State) Settled() (ids, cancelled []Range) { return s.settled, s.cancelAsked }
+func (s *State) Settled() (ids, cancelled []Range) { return s.settled, s.cancelRequested }
 
 // SettledSet returns the IDs of settled work as a set. The state must contain the whole history, with TrackSettled and
 // TrackOpen.
@@ -77,7 +77,7 @@ func (s *State) SettledSet() map[int64]bool {
 			set[id] = true
 		}
 	}
-	for _, r := range s.cancelAsked {
+	for _, r := range s.cancelRequested {
 		for id := r.First; id <= r.Last; id++ {
 			if !s.open[id].WaitsForCancellation {
 				set[id] = true
@@ -93,7 +93,7 @@ func (s *State) noteSettled(e *Event) {
 	}
 	into := &s.settled
 	if e.Kind == ActivityCancelRequested {
-		into = &s.cancelAsked
+		into = &s.cancelRequested
 	}
 	if e.SourceEventID != 0 {
 		*into = AppendID(*into, e.SourceEventID)

@@ -60,7 +60,7 @@ func TestState_randomHistory_matchesSearchOfAllEvents(t *testing.T) {
 		var wantPending, wantOutstanding []int64
 		settled := state.SettledSet()
 		for i := range events {
-			found := lookFor(events, &events[i])
+			found := searchEvent(events, &events[i])
 			if found.scheduled && !found.ended && !state.Ended() {
 				wantPending = append(wantPending, events[i].ID)
 			}
@@ -81,7 +81,7 @@ func TestState_randomHistory_matchesSearchOfAllEvents(t *testing.T) {
 // found is the status of the work that an event has scheduled.
 type found struct{ scheduled, ended, cancelled, settled bool }
 
-func lookFor(events []history.Event, scheduled *history.Event) (f found) {
+func searchEvent(events []history.Event, scheduled *history.Event) (f found) {
 	switch scheduled.Kind {
 	case history.ActivityScheduled, history.TimerCreated, history.SubOrchestrationScheduled:
 		f.scheduled = true

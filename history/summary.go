@@ -113,7 +113,7 @@ func (s *Summary) apply(e *Event) {
 		s.Parent = e.Parent
 		s.Parked = len(e.Inputs)
 		s.PartialInputs = false
-		s.inheritPauses(e)
+		s.copyPauseIDs(e)
 	case TurnStarted:
 		s.beginTurn(e)
 	case InputsParked:

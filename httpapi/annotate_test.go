@@ -10,7 +10,7 @@ const notes = inUse + "/notes"
 
 func TestAnnotate_note_isInTheStatusAndTheHistory(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	h.call(t, http.MethodPost, notes, `{"note":"ask ann \"first\""}`).want(http.StatusNoContent)
 	const want = `"notes":[{"text":"ask ann \"first\"","at":"2026-07-01T03:00:00Z"}]`
 	for _, target := range []string{inUse, inUse + "/history"} {
@@ -30,7 +30,7 @@ func TestAnnotate_note_isInTheStatusAndTheHistory(t *testing.T) {
 
 func TestAnnotate_repeatedKey_addsOneNote(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	for _, key := range []string{"k", "k", "l"} {
 		h.call(t, http.MethodPost, notes, `{"note":"a"}`, "Idempotency-Key", key).want(http.StatusNoContent)
 	}
@@ -44,7 +44,7 @@ func TestAnnotate_repeatedKey_addsOneNote(t *testing.T) {
 
 func TestAnnotate_invalidNote_isAProblem(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	for body, field := range map[string]string{
 		`{}`: "note", `{"note":""}`: "note", `{"note":1}`: "note", `{"text":"a"}`: "text", ``: "body",
 	} {
@@ -56,10 +56,10 @@ func TestAnnotate_invalidNote_isAProblem(t *testing.T) {
 		wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
 }
 
-// annotateAnswers returns each response that the document describes for a note.
-func annotateAnswers(t *testing.T, failures ...error) (all []answer) {
+// annotateResponses returns each response that the document describes for a note.
+func annotateResponses(t *testing.T, failures ...error) (all []callResponse) {
 	t.Helper()
-	h := standing(t)
+	h := newRunningHub(t)
 	for _, body := range []string{`{"note":"a"}`, `{}`, `{"note":"` + strings.Repeat("a", 1025) + `"}`} {
 		all = append(all, h.call(t, http.MethodPost, notes, body))
 	}

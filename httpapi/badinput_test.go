@@ -32,7 +32,7 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 		return want{http.StatusRequestEntityTooLarge, "payload_too_large", field}
 	}
 	notJSON := want{http.StatusUnsupportedMediaType, "unsupported_media_type", "Content-Type"}
-	nobody := want{http.StatusNotFound, "instance_not_found", "instanceId"}
+	missing := want{http.StatusNotFound, "instance_not_found", "instanceId"}
 	noRoute := want{http.StatusNotFound, "no_such_route", ""}
 	slashed := want{http.StatusNotFound, "no_such_route", "path"}
 	method := want{http.StatusMethodNotAllowed, "method_not_allowed", ""}
@@ -53,8 +53,8 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 		"empty id in a path":   {get, "/v1/instances/~", "", nil, bad("instanceId")},
 		"no id in a path":      {get, "/v1/instances//history", "", nil, slashed},
 		"id with / unescaped":  {get, "/v1/instances/a/b", "", nil, slashed},
-		"unknown id with /":    {get, "/v1/instances/" + inPath("a/b"), "", nil, nobody},
-		"unknown id with #":    {get, "/v1/instances/" + inPath("#"), "", nil, nobody},
+		"unknown id with /":    {get, "/v1/instances/" + inPath("a/b"), "", nil, missing},
+		"unknown id with #":    {get, "/v1/instances/" + inPath("#"), "", nil, missing},
 		"long id in a path":    {get, "/v1/instances/" + inPath(x(1025)), "", nil, bad("instanceId")},
 		"id not UTF-8 in a path": {
 			get, "/v1/instances/" + inPath("\xff") + "/executions", "", nil, bad("instanceId"),
@@ -94,7 +94,7 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 			nil, bad("tags"),
 		},
 		"unknown orchestration": {
-			post, "/v1/orchestrations/nobody", secretBody, nil,
+			post, "/v1/orchestrations/missing", secretBody, nil,
 			want{http.StatusNotFound, "unknown_orchestration", "orchestration"},
 		},
 		"unknown version": {
@@ -158,7 +158,7 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 		"event id with a tab": {
 			post, inUse + "/events/e", "1", []string{"Idempotency-Key", secret + "\tx"}, bad("Idempotency-Key"),
 		},
-		"event for unknown id": {post, "/v1/instances/nobody/events/e", "1", nil, nobody},
+		"event for unknown id": {post, "/v1/instances/missing/events/e", "1", nil, missing},
 		"message too long": {
 			post, inUse + "/terminate", `{"message":"` + secret + x(1019) + `"}`, nil, bad("message"),
 		},
@@ -187,7 +187,7 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 			post, inUse + "/activities/" + secret + "/cancel", "", nil, bad("activityId"),
 		},
 		"activity of a bad instance":      {post, "/v1/instances/~/activities/2/cancel", "", nil, bad("instanceId")},
-		"activity of an unknown instance": {post, "/v1/instances/nobody/activities/2/cancel", "", nil, nobody},
+		"activity of an unknown instance": {post, "/v1/instances/missing/activities/2/cancel", "", nil, missing},
 		"activity cancel, bad body":       {post, busy + "/cancel", `[]`, nil, bad("body")},
 		"activity cancel, long message": {
 			post, busy + "/cancel", `{"message":"` + secret + x(1019) + `"}`, nil, bad("message"),
@@ -233,7 +233,7 @@ func TestRequest_invalidInput_isRejectedAndNotLogged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := standing(t)
+			h := newRunningHub(t)
 			h.log.Reset()
 			a := h.call(t, tt.method, tt.target, tt.body, tt.header...)
 			a.wantProblem(tt.want.status, tt.want.code, tt.want.field)
@@ -279,7 +279,7 @@ func TestRequest_inputAtTheLimits_isAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			standing(t).call(t, post, tt.target, tt.body, tt.header...).want(http.StatusAccepted)
+			newRunningHub(t).call(t, post, tt.target, tt.body, tt.header...).want(http.StatusAccepted)
 		})
 	}
 }

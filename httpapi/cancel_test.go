@@ -23,7 +23,7 @@ import (
 
 func TestCancel_runningInstance_sendsMessage(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	h.call(t, http.MethodPost, cancel,
 		`{"message":"enough"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
 	h.call(t, http.MethodPost, cancel, "").want(http.StatusAccepted)
@@ -40,14 +40,15 @@ func TestCancel_runningInstance_sendsMessage(t *testing.T) {
 	if diff := cmp.Diff([]provider.Message{m, again}, h.Sent()); diff != "" {
 		t.Errorf("sent (-want +got):\n%s", diff)
 	}
-	h.call(t, http.MethodPost, "/v1/instances/nobody/cancel", "").wantProblem(http.StatusNotFound, "instance_not_found",
+	h.call(t, http.MethodPost, "/v1/instances/missing/cancel", "").wantProblem(
+		http.StatusNotFound, "instance_not_found",
 		"instanceId")
 	h.call(t, http.MethodPost, over+"/cancel", "").wantProblem(http.StatusGone, "instance_over", "instanceId")
 }
 
 func TestCancelActivity_runningOrPendingActivity_isCancelled(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	h.call(t, http.MethodPost, busy+"/cancel",
 		`{"message":"enough"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"one"}`)
 	h.call(t, http.MethodPost, busy+"/cancel", "").want(http.StatusAccepted)
@@ -59,7 +60,7 @@ func TestCancelActivity_runningOrPendingActivity_isCancelled(t *testing.T) {
 	if diff := cmp.Diff([]provider.Message{m, again}, h.Sent()); diff != "" {
 		t.Errorf("sent (-want +got):\n%s", diff)
 	}
-	for name, activity := range map[string]string{"running": "stands-by", "pending": "nobody's"} {
+	for name, activity := range map[string]string{"running": "stands-by", "pending": "unknown"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cancelOnAHub(t, activity)
@@ -72,16 +73,16 @@ func TestCancelActivity_runningOrPendingActivity_isCancelled(t *testing.T) {
 func cancelOnAHub(t *testing.T, activity string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		told := ""
+		reported := ""
 		r := perdure.NewRegistry()
 		perdure.AddActivity(r, "stands-by", func(ctx context.Context, _ int) (int, error) {
 			<-ctx.Done()
-			told = context.Cause(ctx).Error()
+			reported = context.Cause(ctx).Error()
 			return 0, context.Cause(ctx)
 		})
 		perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 			_, err := perdure.CallActivityByName[int](ctx, activity, 1).Await(ctx)
-			return fmt.Sprint("went on: ", err), nil
+			return fmt.Sprint("continued: ", err), nil
 		})
 		sim, err := simhub.New(simhub.Options{Registry: r})
 		if err != nil {
@@ -105,11 +106,11 @@ func cancelOnAHub(t *testing.T, activity string) {
 		<-served
 		if a := h.call(t, http.MethodGet, "/v1/instances/one/result",
 			"").want(http.StatusOK); !strings.Contains(a.Body.String(),
-			`"output":"went on: cancelled (requested): enough"`) {
+			`"output":"continued: cancelled (requested): enough"`) {
 			t.Errorf("result %s", a.Body)
 		}
-		if want := map[string]string{"stands-by": "cancelled (requested): enough"}[activity]; told != want {
-			t.Errorf("the activity received %q, want %q", told, want)
+		if want := map[string]string{"stands-by": "cancelled (requested): enough"}[activity]; reported != want {
+			t.Errorf("the activity received %q, want %q", reported, want)
 		}
 		if a := h.call(t, http.MethodGet, "/v1/instances/one/cancellations",
 			"").want(http.StatusOK); strings.Count(a.Body.String(), `"target":"activity"`) != 1 ||
@@ -124,13 +125,13 @@ func cancelOnAHub(t *testing.T, activity string) {
 
 func TestCancelActivity_missingActivityOrInstance_isNotFound(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	for path, tt := range map[string]struct{ code, field string }{
 		// event 1 is the start of the execution
 		inUse + "/activities/1/cancel":                  {"activity_not_found", "activityId"},
 		inUse + "/activities/3/cancel":                  {"activity_not_found", "activityId"},
 		over + "/activities/9223372036854775807/cancel": {"activity_not_found", "activityId"},
-		"/v1/instances/nobody/activities/2/cancel":      {"instance_not_found", "instanceId"},
+		"/v1/instances/missing/activities/2/cancel":     {"instance_not_found", "instanceId"},
 	} {
 		h.call(t, http.MethodPost, path, "").wantProblem(http.StatusNotFound, tt.code, tt.field)
 	}
@@ -146,7 +147,7 @@ func TestCancelActivity_settledActivity_isAConflict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := standing(t)
+			h := newRunningHub(t)
 			h.Append("one", end)
 			h.call(t, http.MethodPost, busy+"/cancel", "").wantProblem(http.StatusConflict, "not_cancellable",
 				"activityId")

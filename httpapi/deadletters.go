@@ -150,7 +150,7 @@ func (d deadLetters) get(c *call) error {
 		return err
 	}
 	if size := response.Size(doc); size > response.Limit {
-		return problem.AnswerTooLarge("body", "the body of this dead letter", size, response.Limit,
+		return problem.ResponseTooLarge("body", "the body of this dead letter", size, response.Limit,
 			"use perdure dead-letters show")
 	}
 	return c.reply(http.StatusOK, resp)

@@ -24,17 +24,17 @@ const (
 	eventToI    = `{"v":1,"kind":"eventRaised","instanceId":"i","name":"e","data":5}`
 )
 
-// lettered is an API over a hub with dead letters. Each read of the clock advances the clock by tick.
-type lettered struct {
+// deadLetterHub is an API over a hub with dead letters. Each read of the clock advances the clock by tick.
+type deadLetterHub struct {
 	*hub
 	*fakeprovider.Letters
 
 	tick atomic.Int64
 }
 
-func withLetters(t *testing.T) *lettered {
+func withLetters(t *testing.T) *deadLetterHub {
 	t.Helper()
-	h := &lettered{hub: setup(t)}
+	h := &deadLetterHub{hub: setup(t)}
 	var passed atomic.Int64
 	clock := func() time.Time { return began.Add(time.Duration(passed.Add(h.tick.Load()))) }
 	h.Letters = fakeprovider.NewLetters(func() time.Time {
@@ -123,7 +123,7 @@ func TestDeadLetters_invalidRequest_changesNothing(t *testing.T) {
 		"queue")
 	h.call(t, http.MethodGet, deadInbox+"?limit=1001", "").wantProblem(http.StatusBadRequest, "invalid_request",
 		"limit")
-	h.call(t, http.MethodGet, deadInbox+"/nobody", "").wantProblem(http.StatusNotFound, "dead_letter_not_found",
+	h.call(t, http.MethodGet, deadInbox+"/missing", "").wantProblem(http.StatusNotFound, "dead_letter_not_found",
 		"deadLetterId")
 	if visible, hidden, _ := h.CountDeadLetters(t.Context(), provider.QueueInbox); visible != 1 || hidden != 0 ||
 		len(h.Redriven()) > 0 {

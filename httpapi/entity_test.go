@@ -20,7 +20,7 @@ const (
 func TestCallEntity_newOrExistingEntity_returnsResult(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := standing(t)
+		h := newRunningHub(t)
 		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
 			return &provider.UpdateResult{
 				Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`),
@@ -45,8 +45,8 @@ func TestCallEntity_newOrExistingEntity_returnsResult(t *testing.T) {
 
 func TestGetEntity_withOrWithoutState_returnsStateOrNotFound(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
-	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
+	h := newRunningHub(t)
+	h.SetQueryFunc(func(q provider.QueryRequest) (json.RawMessage, error) {
 		switch {
 		case q.Name != perdure.EntityStateQuery:
 			return nil, errors.New("another query: " + q.Name)
@@ -60,15 +60,15 @@ func TestGetEntity_withOrWithoutState_returnsStateOrNotFound(t *testing.T) {
 		"").want(http.StatusOK).wantBody(`{"entity":"sum","key":"k","instanceId":"@sum@k","state":{"total":7}}`)
 	h.call(t, http.MethodGet, "/v1/entities/sum/empty", "").wantProblem(http.StatusNotFound, "instance_not_found",
 		"key")
-	h.call(t, http.MethodPost, "/v1/entities/nobody/k/add", `{}`).wantProblem(http.StatusNotFound,
+	h.call(t, http.MethodPost, "/v1/entities/missing/k/add", `{}`).wantProblem(http.StatusNotFound,
 		"unknown_orchestration", "entity")
 }
 
-// entityAnswers returns the responses of each route of entities, with success and with each failure.
-func entityAnswers(t *testing.T, large string, down, refused error) (all []answer) {
+// entityResponses returns the responses of each route of entities, with success and with each failure.
+func entityResponses(t *testing.T, large string, down, refused error) (all []callResponse) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := standing(t)
+		h := newRunningHub(t)
 		h.start(t, "@sum@over")
 		h.Append("@sum@over", failed("no stock"))
 		ask := func(body string, header ...string) {
@@ -78,18 +78,18 @@ func entityAnswers(t *testing.T, large string, down, refused error) (all []answe
 		ask(`{}`) // the update is still pending
 		show()    // the API cannot send queries
 		for _, end := range updateEnds {
-			updatesEnd(h, end.answer)
+			updatesEnd(h, end.callResponse)
 			ask(`{}`)
 		}
 		for code := range queryCodes {
-			noAnswers(h, code)
+			failQueries(h, code)
 			show()
 		}
 		updatesEnd(h, provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload("1")})
-		h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return json.RawMessage("1"), nil })
+		h.SetQueryFunc(func(provider.QueryRequest) (json.RawMessage, error) { return json.RawMessage("1"), nil })
 		ask(`{}`)
 		show()
-		h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return json.RawMessage("null"), nil })
+		h.SetQueryFunc(func(provider.QueryRequest) (json.RawMessage, error) { return json.RawMessage("null"), nil })
 		show()
 		ask(`{"more":1}`)
 		all = append(all, h.call(t, http.MethodGet, aKey+"?a=1", ""),

@@ -89,5 +89,6 @@ func (p *historyPage) emptyFor(e *history.Event, size int) error {
 		return nil
 	}
 	instead := fmt.Sprintf("use perdure history or the Go client, or skip it with after=%d", e.ID)
-	return problem.AnswerTooLarge(paramAfter, fmt.Sprintf("event %d (%s)", e.ID, e.Kind), size, response.Limit, instead)
+	what := fmt.Sprintf("event %d (%s)", e.ID, e.Kind)
+	return problem.ResponseTooLarge(paramAfter, what, size, response.Limit, instead)
 }

@@ -11,7 +11,7 @@ import (
 
 func TestStartJob_repeatedKey_returnsTheSameJob(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	locations := map[string]bool{}
 	for _, key := range []string{"k", "k", "l"} {
 		a := h.call(t, http.MethodPost, jobs, `{"operation":"cancel","all":true}`, "Idempotency-Key", key)
@@ -24,7 +24,7 @@ func TestStartJob_repeatedKey_returnsTheSameJob(t *testing.T) {
 
 func TestJobs_validRequestsSucceed_invalidOnesAreRejected(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	h.call(t, http.MethodPost, jobs,
 		`{"operation":"cancel","filter":{"name":"hello"},"dryRun":true}`).want(http.StatusOK)
 	a := h.call(t, http.MethodPost, jobs,
@@ -33,8 +33,8 @@ func TestJobs_validRequestsSucceed_invalidOnesAreRejected(t *testing.T) {
 	h.call(t, http.MethodGet, at, "").want(http.StatusOK)
 	h.call(t, http.MethodGet, jobs, "").want(http.StatusOK)
 	h.call(t, http.MethodPost, at+"/cancel", "").want(http.StatusOK)
-	h.call(t, http.MethodGet, jobs+"/nobody", "").wantProblem(http.StatusNotFound, "job_not_found", "jobId")
-	h.call(t, http.MethodPost, jobs+"/nobody/cancel", "").wantProblem(http.StatusNotFound, "job_not_found", "jobId")
+	h.call(t, http.MethodGet, jobs+"/missing", "").wantProblem(http.StatusNotFound, "job_not_found", "jobId")
+	h.call(t, http.MethodPost, jobs+"/missing/cancel", "").wantProblem(http.StatusNotFound, "job_not_found", "jobId")
 	for body, field := range map[string]string{
 		`{"operation":"purge"}`:                                       "all",
 		`{"operation":"purge","filter":{}}`:                           "all",
@@ -58,7 +58,7 @@ func TestJobs_validRequestsSucceed_invalidOnesAreRejected(t *testing.T) {
 // The clock of a caller may be wrong. A dry run therefore returns the latest start time that the hub has counted.
 func TestStartJob_dryRun_returnsStartedBefore(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	var counted struct {
 		StartedBefore time.Time `json:"startedBefore"`
 	}
@@ -74,7 +74,7 @@ func TestStartJob_dryRun_returnsStartedBefore(t *testing.T) {
 // Because of its offset, a time may be outside the years 0000 to 9999 in UTC. No response can represent such a time.
 func TestTimeFilter_yearWithoutFourDigitsInUTC_isRejected(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	const late, early = "9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00"
 	for _, at := range []string{late, early} {
 		for _, field := range []string{"startedAfter", "startedBefore", "updatedBefore"} {
@@ -92,7 +92,7 @@ func TestTimeFilter_yearWithoutFourDigitsInUTC_isRejected(t *testing.T) {
 // The problem names the query parameter, which is tag and not tags.
 func TestListInstances_invalidTag_problemNamesTag(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	h.call(t, http.MethodGet, "/v1/instances?tag="+strings.Repeat("k", 200)+"=v", "").wantProblem(http.StatusBadRequest,
 		"invalid_request", "tag")
 }

@@ -50,7 +50,7 @@ func TestBody_withoutJSONContentType_isUnsupportedMediaType(t *testing.T) {
 		"two types":                     {"application/json", "text/plain"},
 		"Latin-1":                       {"application/json; charset=latin1"},
 	}
-	h := standing(t) // one hub for all requests, because none of them changes it
+	h := newRunningHub(t) // one hub for all requests, because none of them changes it
 	for _, operation := range operationsWithBody(t) {
 		method, path, _ := strings.Cut(parameters.Replace(operation), " ")
 		for name, values := range types {
@@ -79,7 +79,7 @@ func TestEmptyBody_withoutContentType_isAccepted(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(""))
 			r.ContentLength = length
 			w := httptest.NewRecorder()
-			if standing(t).api.ServeHTTP(w, r); w.Code != http.StatusAccepted {
+			if newRunningHub(t).api.ServeHTTP(w, r); w.Code != http.StatusAccepted {
 				t.Errorf("%s, length %d: status %d, %s", path, length, w.Code, w.Body)
 			}
 		}

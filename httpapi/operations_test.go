@@ -157,8 +157,8 @@ func TestProblems_codes_matchTable(t *testing.T) {
 	}
 }
 
-// wantStated checks a response against its operation in the table: the code of a problem, and the audit line.
-func wantStated(t *testing.T, a *answer, code string, logged string) {
+// wantAsInTable checks a response against its operation in the table: the code of a problem, and the audit line.
+func wantAsInTable(t *testing.T, a *callResponse, code string, logged string) {
 	t.Helper()
 	table := api.Operations()
 	i := slices.IndexFunc(table, func(o api.Operation) bool {

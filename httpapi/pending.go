@@ -42,7 +42,7 @@ type ReadError struct {
 
 // ReadPending reads up to limit pending tasks of the current execution of an instance with status s. It returns nil if
 // the instance has ended or no longer exists. If the read fails, it returns both err and a Pending with ReadError set.
-func ReadPending(ctx context.Context, c *client.Client, s client.Status, limit int) (answer *Pending, err error) {
+func ReadPending(ctx context.Context, c *client.Client, s client.Status, limit int) (pending *Pending, err error) {
 	if s.Status.Terminal() {
 		return nil, nil //nolint:nilnil // an ended instance has no pending tasks
 	}

@@ -38,7 +38,7 @@ func waiting(t *testing.T) *hub {
 	return h
 }
 
-const standsWithoutPending = `{"instanceId":"one","executionId":"x1","executionNumber":1,"orchestration":"hello","version":"1","status":"Running",` +
+const statusWithoutPending = `{"instanceId":"one","executionId":"x1","executionNumber":1,"orchestration":"hello","version":"1","status":"Running",` +
 	`"createdAt":"2026-07-01T03:00:00Z","updatedAt":"2026-07-01T03:00:00Z","tags":{},"customStatus":null`
 
 func TestGetInstance_pendingTasks_areReturned(t *testing.T) {
@@ -47,15 +47,15 @@ func TestGetInstance_pendingTasks_areReturned(t *testing.T) {
 	const charge = `{"what":"activity","id":3,"name":"charge","since":"2026-07-01T03:00:00Z","attempt":4,"lastError":{"type":"BankError","message":"no answer"},` +
 		`"failedAt":"2026-07-01T03:00:00Z","nextTryAt":"2026-07-01T04:00:00Z","queue":"payments","lastHeartbeatAt":"2026-07-01T03:00:00Z"}`
 	h.call(t, http.MethodGet, inUse,
-		"").want(http.StatusOK).wantBody(standsWithoutPending +
+		"").want(http.StatusOK).wantBody(statusWithoutPending +
 		`,"pending":{"readAt":"2026-07-01T03:00:00Z","total":5,"items":[` + charge +
 		`,{"what":"activity","id":4,"name":"pack","since":"2026-07-01T03:00:00Z","attempt":1,"queue":"default","unknownAt":"2026-07-01T03:00:00Z","unknownBuild":"b-1"}` +
 		`,{"what":"timer","id":5,"since":"2026-07-01T03:00:00Z","dueAt":"2026-07-01T04:00:00Z"}` +
 		`,{"what":"sub_orchestration","id":6,"name":"ship","childId":"one:s","since":"2026-07-01T03:00:00Z","attempt":1}` +
 		`,{"what":"external_event","id":7,"name":"approved","since":"2026-07-01T03:00:00Z"}]}}`)
 	h.call(t, http.MethodGet, inUse+"?limit=1", "").want(http.StatusOK).wantBody(
-		standsWithoutPending + `,"pending":{"readAt":"2026-07-01T03:00:00Z","total":5,"items":[` + charge + `]}}`)
-	h.call(t, http.MethodGet, inUse+"?pending=false", "").want(http.StatusOK).wantBody(standsWithoutPending + "}")
+		statusWithoutPending + `,"pending":{"readAt":"2026-07-01T03:00:00Z","total":5,"items":[` + charge + `]}}`)
+	h.call(t, http.MethodGet, inUse+"?pending=false", "").want(http.StatusOK).wantBody(statusWithoutPending + "}")
 	if body := h.call(t, http.MethodGet, inUse+"?pending=false&cost=true",
 		"").want(http.StatusOK).Body.String(); !strings.Contains(body,
 		`"cost":{"instanceId":"one","executions":1,"turns":1,"activities":2,"dollars":0.0000`) {
@@ -93,7 +93,7 @@ func TestGetInstance_historyCannotBeRead_statusIsReturned(t *testing.T) {
 		h.call(t, http.MethodGet, inUse,
 			"").want(http.StatusOK).
 			wantBody(fmt.Sprintf(`%s,"pending":{"unread":{"code":%q,"detail":%q,"retryable":%t}}}`,
-				standsWithoutPending, code, tt.detail, tt.retryable))
+				statusWithoutPending, code, tt.detail, tt.retryable))
 		if log := h.log.String(); !strings.Contains(log, logevent.PendingTasksReadFailed) {
 			t.Errorf("log %s", log)
 		}

@@ -10,7 +10,7 @@ import (
 
 func TestPurge_endedInstance_isDeleted(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	h.call(t, http.MethodDelete, over, "").want(http.StatusNoContent).wantBody("")
 	h.call(t, http.MethodDelete, over, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
 	h.call(t, http.MethodGet, over, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
@@ -19,7 +19,7 @@ func TestPurge_endedInstance_isDeleted(t *testing.T) {
 
 func TestPurge_runningInstance_requiresForce(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	for _, query := range []string{"", "?force=false"} {
 		h.call(t, http.MethodDelete, inUse+query, "").wantProblem(http.StatusConflict, "instance_not_over",
 			"instanceId")
@@ -32,7 +32,7 @@ func TestPurge_runningInstance_requiresForce(t *testing.T) {
 // A purge cannot be undone, so the API rejects a mistyped parameter.
 func TestPurge_invalidParameter_isRejected(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	for query, field := range map[string]string{
 		"force=": "force", "force=1": "force", "force=TRUE": "force", "force": "force",
 		"force=true&force=false": "force", "Force=true": "Force",
@@ -50,7 +50,7 @@ func TestPurge_invalidParameter_isRejected(t *testing.T) {
 // incarnation does not delete the later one.
 func TestPurge_createdAtOfAnotherIncarnation_isRejected(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	h.call(t, http.MethodDelete, over+"?createdAt=2001-01-01T00:00:00Z", "").wantProblem(http.StatusNotFound,
 		"instance_not_found", "instanceId")
 	h.call(t, http.MethodDelete, over+"?createdAt=yesterday", "").wantProblem(http.StatusBadRequest, "invalid_request",
@@ -66,7 +66,7 @@ func TestPurge_createdAtOfAnotherIncarnation_isRejected(t *testing.T) {
 
 func TestPurge_withChildren_deletesChildren(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	h.start(t, "child")
 	h.SetParent("child", history.Parent{InstanceID: "one", ExecutionID: "x2", EventID: 3})
 	h.Append("child", history.Event{Kind: history.OrchestrationCompleted, Time: began})

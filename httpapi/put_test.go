@@ -17,30 +17,30 @@ import (
 
 const putHello = `{"orchestration":"hello"}`
 
-// putAnswers returns each response that the document describes for a put.
-func putAnswers(t *testing.T, large string, failures ...error) (all []answer) {
+// putResponses returns each response that the document describes for a put.
+func putResponses(t *testing.T, large string, failures ...error) (all []callResponse) {
 	t.Helper()
 	for _, failure := range failures {
-		all = append(all, request{http.MethodPut, inUse, putHello, nil, failure}.of(t, standing(t)))
+		all = append(all, request{http.MethodPut, inUse, putHello, nil, failure}.of(t, newRunningHub(t)))
 	}
 	for target, bodies := range map[string][]string{
 		"/v1/instances/new": {
-			putHello, `{`, `{}`, `{"orchestration":"nobody"}`, `{"orchestration":"hello","input":` + large + `}`,
+			putHello, `{`, `{}`, `{"orchestration":"missing"}`, `{"orchestration":"hello","input":` + large + `}`,
 		},
 		inUse: {putHello},
 		over:  {`{"orchestration":"hello","event":"e"}`},
 	} {
 		for _, body := range bodies {
-			all = append(all, standing(t).call(t, http.MethodPut, target, body))
+			all = append(all, newRunningHub(t).call(t, http.MethodPut, target, body))
 		}
 	}
-	all = append(all, standing(t).call(t, http.MethodPut, inUse, putHello, "Content-Type", "text/plain"))
+	all = append(all, newRunningHub(t).call(t, http.MethodPut, inUse, putHello, "Content-Type", "text/plain"))
 	synctest.Test(t, func(t *testing.T) {
-		h := standing(t)
+		h := newRunningHub(t)
 		put := func() { all = append(all, h.call(t, http.MethodPut, inUse, putUpdate)) }
 		put() // the update is still pending
 		for _, end := range updateEnds {
-			updatesEnd(h, end.answer)
+			updatesEnd(h, end.callResponse)
 			put()
 		}
 		updatesEnd(h, provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload("1")})
@@ -53,7 +53,7 @@ const putUpdate = `{"orchestration":"hello","update":"address","data":{"n":1}}`
 
 func TestPut_replaceEndedInstance_startsNewInstance(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	a := h.call(t, http.MethodPut, over,
 		`{"orchestration":"hello","input":{"n":1},"tags":{"k":"v"},"ifExists":"replace"}`).want(http.StatusAccepted)
 	if got := a.Header().Get("Location"); got != over {
@@ -73,7 +73,7 @@ func TestPut_replaceEndedInstance_startsNewInstance(t *testing.T) {
 func TestPut_replaceRunningInstance_terminatesInstance(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := standing(t)
+		h := newRunningHub(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		w := httptest.NewRecorder()
@@ -94,7 +94,7 @@ func TestPut_replaceRunningInstance_terminatesInstance(t *testing.T) {
 
 func TestPut_idInUseWithoutReplace_isAConflict(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	h.call(t, http.MethodPut, inUse, putHello).wantProblem(http.StatusConflict, "instance_id_in_use", "instanceId")
 	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","ifExists":"ignore"}`).want(http.StatusAccepted)
 	h.call(t, http.MethodPut, inUse, `{"orchestration":"hello","ifExists":"keep"}`).wantProblem(http.StatusBadRequest,
@@ -111,7 +111,7 @@ func TestPut_idInUseWithoutReplace_isAConflict(t *testing.T) {
 // no instance.
 func TestStart_ifExistsReplace_isRejected(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	h.call(t, http.MethodPost, hello, `{"instanceId":"over","ifExists":"replace"}`).wantProblem(http.StatusBadRequest,
 		"invalid_request", "ifExists")
 	h.call(t, http.MethodPost, hello, `{"instanceId":"over","ifExists":"ignore"}`).want(http.StatusAccepted)
@@ -124,8 +124,8 @@ func TestStart_ifExistsReplace_isRejected(t *testing.T) {
 
 func TestPut_repeatedKeyAfterPurge_isAConflict(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
-	put := func() answer {
+	h := newRunningHub(t)
+	put := func() callResponse {
 		return h.call(t, http.MethodPut, "/v1/instances/new", `{"orchestration":"hello","ifExists":"replace"}`,
 			"Idempotency-Key", "k")
 	}
@@ -140,7 +140,7 @@ func TestPut_repeatedKeyAfterPurge_isAConflict(t *testing.T) {
 func TestPut_withUpdate_returnsResultAndLinks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := standing(t)
+		h := newRunningHub(t)
 		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
 			return &provider.UpdateResult{
 				Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`),
@@ -151,7 +151,7 @@ func TestPut_withUpdate_returnsResultAndLinks(t *testing.T) {
 			return `"links":{"status":"` + at + `","result":"` + at + `/result","history":"` + at +
 				`/history","executions":"` + at + `/executions"}}`
 		}
-		put := func(id, more string) answer {
+		put := func(id, more string) callResponse {
 			return h.call(t, http.MethodPut, "/v1/instances/"+id,
 				`{"orchestration":"hello","input":5,"update":"address"`+more+`}`, "Idempotency-Key", "k")
 		}
@@ -196,8 +196,8 @@ func TestPut_withUpdate_returnsResultAndLinks(t *testing.T) {
 
 func TestPut_withEvent_startsIfMissingAndRaisesEvent(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
-	put := func(target string, ifExists string) answer {
+	h := newRunningHub(t)
+	put := func(target string, ifExists string) callResponse {
 		return h.call(t, http.MethodPut, target, `{"orchestration":"hello","event":"paid","data":{"n":1}`+ifExists+`}`,
 			"Idempotency-Key", "k")
 	}

@@ -21,8 +21,8 @@ const inUse = "/v1/instances/one"
 func TestReadRoutes_missingInstance_isNotFound(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
-		"/v1/instances/nobody", "/v1/instances/nobody/result", "/v1/instances/nobody/history",
-		"/v1/instances/nobody/executions", "/v1/instances/nobody/cancellations",
+		"/v1/instances/missing", "/v1/instances/missing/result", "/v1/instances/missing/history",
+		"/v1/instances/missing/executions", "/v1/instances/missing/cancellations",
 	} {
 		h := setup(t)
 		h.call(t, http.MethodGet, path, "").wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
@@ -290,7 +290,7 @@ func TestGetHistory_limitAndAfter_returnPages(t *testing.T) {
 
 func TestGetHistory_pastExecution_returnsItsEvents(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	h.call(t, http.MethodGet, inUse+"/history?execution=x1&after=1",
 		"").want(http.StatusOK).wantBody(`{"instanceId":"one","executionId":"x1","items":[` +
 		`{"id":2,"kind":"TurnStarted","time":"2026-07-01T03:00:00Z","version":"1.0.0"},` +
@@ -305,7 +305,7 @@ func TestGetHistory_pastExecution_returnsItsEvents(t *testing.T) {
 
 func TestListExecutions_limitAndCursor_returnPages(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	const path = inUse + "/executions"
 	x1, x2 := `{"executionId":"x1","number":1,"startedAt":"2026-07-01T03:00:00Z"}`,
 		`{"executionId":"x2","number":2,"startedAt":"2026-07-01T03:00:00Z"}`
@@ -322,7 +322,7 @@ func TestListExecutions_limitAndCursor_returnPages(t *testing.T) {
 
 func TestListCancellations_limitAndCursor_returnPages(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	later := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
 	h.Append("one", history.Event{
 		Kind: history.ActivityCancelRequested, Time: later(1), SourceEventID: 2, Reason: "requested", Message: "enough",
@@ -441,7 +441,7 @@ func TestRequest_hubFails_isAProblemWithoutInternals(t *testing.T) {
 				a := h.call(t, method, target, "{}")
 				a.wantProblem(tt.status, tt.code, "")
 				if strings.Contains(a.Body.String(), "secret") {
-					t.Errorf("%s tells %s", target, a.Body)
+					t.Errorf("%s contains %s", target, a.Body)
 				}
 				if got := a.Header().Get("Retry-After") != ""; got != tt.retryable ||
 					strings.Contains(a.Body.String(), `"retryable":true`) != tt.retryable {

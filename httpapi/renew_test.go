@@ -43,9 +43,10 @@ func TestRenewLeases_severalLeases_resultsKeepTheirOrder(t *testing.T) {
 		Err: &provider.Error{Op: "SQS.ChangeMessageVisibilityBatch", Err: errors.New("the queue's own words")},
 	})
 	h.SetRenewal("gone", provider.Renewal{Err: &provider.FieldError{Field: "queue", Problem: "is unknown"}})
-	var asked, want []string
-	ask := func(token, handle, answer string) {
-		asked, want = append(asked, fmt.Sprintf(`{"token":%q,"receiptHandle":%q}`, token, handle)), append(want, answer)
+	var requested, want []string
+	ask := func(token, handle, item string) {
+		requested = append(requested, fmt.Sprintf(`{"token":%q,"receiptHandle":%q}`, token, handle))
+		want = append(want, item)
 	}
 	failed := func(code string, retryable bool, detail string) string {
 		return fmt.Sprintf(`"error":{"code":%q,"detail":%q,"retryable":%v}`, code, detail, retryable)
@@ -55,9 +56,9 @@ func TestRenewLeases_severalLeases_resultsKeepTheirOrder(t *testing.T) {
 	ask("w1.1.a", "cancelled",
 		`{`+until+`,"cancel":{"reason":"select_loser","message":"too slow","requestedAt":"2026-07-01T02:59:59Z"}}`)
 	ask("w1.1.a", "unknown", `{`+until+`,"cancelUnknown":true}`)
-	ask("nobody's", "mine",
+	ask("unknown", "mine",
 		`{`+failed("invalid_token", false, "token was not issued by this hub, or its key was deleted")+`}`)
-	ask("w1.1.a", "nobody's",
+	ask("w1.1.a", "lost",
 		`{`+failed("lock_lost", false, "lock on the message was lost; stop the activity and do not delete the message")+
 			`}`)
 	ask("w1.1.a", "long",
@@ -65,14 +66,14 @@ func TestRenewLeases_severalLeases_resultsKeepTheirOrder(t *testing.T) {
 	ask("w1.1.a", "throttled", `{`+failed("unavailable", true, "no response from the task hub in time; try again")+`}`)
 	ask("w1.1.a", "refused", `{`+failed("internal", false, "internal error; see the log of the API")+`}`)
 	ask("w1.1.a", "gone", `{`+failed("unknown_queue", false, "hub no longer has this queue")+`}`)
-	body := `{"visibilityTimeout":90,"leases":[` + strings.Join(asked, ",") + `]}`
+	body := `{"visibilityTimeout":90,"leases":[` + strings.Join(requested, ",") + `]}`
 	h.call(t, http.MethodPost, renew, body).want(http.StatusOK).wantBody(`{"leases":[` + strings.Join(want, ",") + `]}`)
 	if log := h.log.String(); strings.Count(log, "level=WARN") != 1 ||
 		!strings.Contains(log, "leases=9 failed=3 error=\"the table's own words\"") {
 		t.Errorf("the failure of the service is not logged once: %s", log)
 	}
 	direct, err := httpapi.RenewLeases(t.Context(), client.New(h.Provider), slogTo(h.log), []byte(body))
-	if err != nil || len(direct.Leases) != len(asked) || direct.Leases[1].Cancel.Reason != "select_loser" ||
+	if err != nil || len(direct.Leases) != len(requested) || direct.Leases[1].Cancel.Reason != "select_loser" ||
 		direct.Leases[4].Error.Code != "lock_lost" {
 		t.Errorf("%+v, %v", direct, err)
 	}

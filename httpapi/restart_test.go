@@ -39,7 +39,7 @@ func TestRestart_endedInstance_startsNewInstance(t *testing.T) {
 		t.Errorf("the other: %+v, %v", in, err)
 	}
 
-	h.call(t, http.MethodPost, "/v1/instances/nobody/restart", "").wantProblem(http.StatusNotFound,
+	h.call(t, http.MethodPost, "/v1/instances/missing/restart", "").wantProblem(http.StatusNotFound,
 		"instance_not_found", "instanceId")
 	h.call(t, http.MethodPost, "/v1/instances/one/restart", `{"delay":"soon"}`).wantProblem(http.StatusBadRequest,
 		"invalid_request", "delay")
@@ -65,13 +65,13 @@ func TestRestart_fromEvent_startsNewInstance(t *testing.T) {
 			Kind: history.OrchestrationFailed, Time: at, Error: &history.Failure{Type: "error", Message: "m"},
 		})
 
-	for body, says := range map[string]string{
+	for body, mentions := range map[string]string{
 		`{"from":2}`: "the nearest possible events are 1 and 3", `{"from":0}`: "the history has events 1 to 6",
 		`{"from":9}`:              "the nearest possible event is 5",
 		`{"from":5,"delay":"1h"}`: "", `{"from":"x"}`: "",
 	} {
 		p := h.call(t, http.MethodPost, "/v1/instances/one/restart", body)
-		if p.want(http.StatusBadRequest); !strings.Contains(p.Body.String(), says) {
+		if p.want(http.StatusBadRequest); !strings.Contains(p.Body.String(), mentions) {
 			t.Errorf("%s: %s", body, p.Body)
 		}
 	}

@@ -53,7 +53,7 @@ func TestRoutes_unknownPathWithID_explainsEncodingOfTheID(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			h := standing(t)
+			h := newRunningHub(t)
 			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 				a := h.call(t, method, path, "")
 				a.wantProblem(http.StatusNotFound, "no_such_route", "path")
@@ -93,7 +93,7 @@ func TestHead_anyGetRoute_returnsNoBody(t *testing.T) {
 	h := setup(t)
 	h.start(t, "one")
 	for target, status := range map[string]int{
-		inUse: http.StatusOK, inUse + "/result": http.StatusAccepted, "/v1/instances/nobody": http.StatusNotFound,
+		inUse: http.StatusOK, inUse + "/result": http.StatusAccepted, "/v1/instances/missing": http.StatusNotFound,
 	} {
 		if a := h.call(t, http.MethodHead, target, "").want(status); a.Body.Len() > 0 ||
 			a.Header().Get("Content-Type") == "" {
@@ -115,7 +115,7 @@ func TestStart_nilBody_isABadRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := answer{ResponseRecorder: httptest.NewRecorder(), t: t}
+	a := callResponse{ResponseRecorder: httptest.NewRecorder(), t: t}
 	h.api.ServeHTTP(a, r)
 	a.wantProblem(http.StatusBadRequest, "invalid_request", "body")
 }
@@ -147,7 +147,7 @@ func TestHandler_panic_isAnInternalProblem(t *testing.T) {
 	a := h.call(t, http.MethodGet, inUse, "")
 	a.wantProblem(http.StatusInternalServerError, "internal", "")
 	if strings.Contains(a.Body.String(), "goroutine") || !strings.Contains(h.log.String(), "goroutine") {
-		t.Errorf("told %s\nlogged %s", a.Body, h.log)
+		t.Errorf("got %s\nlogged %s", a.Body, h.log)
 	}
 }
 

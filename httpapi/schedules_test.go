@@ -199,8 +199,8 @@ func TestBackfillSchedule_invalidWindow_isABadRequest(t *testing.T) {
 	}
 }
 
-// scheduleAnswers returns the responses of each route of schedules, with success and with each failure.
-func scheduleAnswers(t *testing.T, failures ...error) (all []answer) {
+// scheduleResponses returns the responses of each route of schedules, with success and with each failure.
+func scheduleResponses(t *testing.T, failures ...error) (all []callResponse) {
 	t.Helper()
 	text := []string{"Content-Type", "text/plain"}
 	long := `{"when":"` + strings.Repeat("x", 300<<10) + `"}`
@@ -219,14 +219,14 @@ func scheduleAnswers(t *testing.T, failures ...error) (all []answer) {
 		all = append(all, h.call(t, http.MethodDelete, nightly, ""))
 	}
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
-		all = append(all, h.call(t, method, nightly+"?a=1", ""), h.call(t, method, scheduled+"/nobody", ""))
+		all = append(all, h.call(t, method, nightly+"?a=1", ""), h.call(t, method, scheduled+"/missing", ""))
 	}
 	all = append(all, h.call(t, http.MethodGet, scheduled+"?limit=0", ""), h.call(t, http.MethodPut, nightly, "{}"),
 		h.call(t, http.MethodPut, nightly, long),
 		h.call(t, http.MethodPut, nightly, everyNight, text...), setup(t).call(t, http.MethodPut, nightly, everyNight))
 	for _, verb := range verbs {
 		all = append(all, h.call(t, http.MethodPost, nightly+verb+"?a=1", ""),
-			h.call(t, http.MethodPost, scheduled+"/nobody"+verb, bodies[verb]))
+			h.call(t, http.MethodPost, scheduled+"/missing"+verb, bodies[verb]))
 	}
 	for _, verb := range verbs[1:] {
 		all = append(all, h.call(t, http.MethodPost, nightly+verb, `{"message":"`+strings.Repeat("x", 300<<10)+`"}`),

@@ -72,7 +72,7 @@ func TestRaiseEventAndTerminate_invalidRequest_isRejected(t *testing.T) {
 		status      int
 		code, field string
 	}{
-		"event for unknown id":        {"nobody/events/e", "1", http.StatusNotFound, "instance_not_found", "instanceId"},
+		"event for unknown id":        {"missing/events/e", "1", http.StatusNotFound, "instance_not_found", "instanceId"},
 		"event for an ended instance": {"over/events/e", "1", http.StatusGone, "instance_over", "instanceId"},
 		"event not JSON":              {"one/events/e", "{", http.StatusBadRequest, "invalid_request", "data"},
 		"event too large": {
@@ -86,7 +86,7 @@ func TestRaiseEventAndTerminate_invalidRequest_isRejected(t *testing.T) {
 		"event name too long": {
 			"one/events/" + strings.Repeat("e", 257), "1", http.StatusBadRequest, "invalid_request", "event",
 		},
-		"terminate unknown id":        {"nobody/terminate", "", http.StatusNotFound, "instance_not_found", "instanceId"},
+		"terminate unknown id":        {"missing/terminate", "", http.StatusNotFound, "instance_not_found", "instanceId"},
 		"terminate an ended instance": {"over/terminate", "{}", http.StatusGone, "instance_over", "instanceId"},
 		"terminate, wrong field": {
 			"one/terminate", `{"reason":"x"}`, http.StatusBadRequest, "invalid_request", "reason",

@@ -42,8 +42,8 @@ func setup(t *testing.T) *hub {
 
 func slogTo(b *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
-// answer is the response to a call, with the method and the route of the call.
-type answer struct {
+// callResponse is the response to a call, with the method and the route of the call.
+type callResponse struct {
 	*httptest.ResponseRecorder
 
 	t            *testing.T
@@ -53,7 +53,7 @@ type answer struct {
 
 // call sends a request and compares the response with the OpenAPI document. The content type of a body is JSON unless
 // the header has another one.
-func (h *hub) call(t *testing.T, method, target, body string, header ...string) answer {
+func (h *hub) call(t *testing.T, method, target, body string, header ...string) callResponse {
 	t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
@@ -62,7 +62,7 @@ func (h *hub) call(t *testing.T, method, target, body string, header ...string) 
 	if body != "" && r.Header.Get("Content-Type") == "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	a := answer{ResponseRecorder: httptest.NewRecorder(), t: t, method: method}
+	a := callResponse{ResponseRecorder: httptest.NewRecorder(), t: t, method: method}
 	before := 0
 	if h.log != nil {
 		before = h.log.Len()
@@ -83,14 +83,14 @@ func (h *hub) call(t *testing.T, method, target, body string, header ...string) 
 		}
 	}
 	if h.log != nil {
-		wantStated(t, &a, p.Code, h.log.String()[before:])
+		wantAsInTable(t, &a, p.Code, h.log.String()[before:])
 	}
 	return a
 }
 
-// checked returns the answer in the form that is compared with the document.
-func (a answer) checked() *apicheck.Answer {
-	return &apicheck.Answer{
+// checked returns the response in the form that is compared with the document.
+func (a callResponse) checked() *apicheck.Reply {
+	return &apicheck.Reply{
 		Method: a.method, Path: a.path, Head: a.head, Code: a.Code, Header: a.Header(), Body: a.Body.Bytes(),
 	}
 }
@@ -117,7 +117,7 @@ func (h *hub) start(t *testing.T, id string) {
 	h.call(t, http.MethodPost, "/v1/orchestrations/hello", string(body)).want(http.StatusAccepted)
 }
 
-func (a answer) want(status int) answer {
+func (a callResponse) want(status int) callResponse {
 	a.t.Helper()
 	if a.Code != status {
 		a.t.Fatalf("status %d, want %d: %s", a.Code, status, a.Body)
@@ -126,7 +126,7 @@ func (a answer) want(status int) answer {
 }
 
 // wantBody compares the body without the newline at its end.
-func (a answer) wantBody(want string) {
+func (a callResponse) wantBody(want string) {
 	a.t.Helper()
 	if got := strings.TrimSpace(a.Body.String()); got != want {
 		a.t.Errorf("body\n%s\nwant\n%s", got, want)
@@ -134,7 +134,7 @@ func (a answer) wantBody(want string) {
 }
 
 // wantProblem checks the fields and the content type of a problem.
-func (a answer) wantProblem(status int, code, field string) {
+func (a callResponse) wantProblem(status int, code, field string) {
 	a.t.Helper()
 	a.want(status)
 	var p struct {

@@ -101,7 +101,7 @@ func TestStart_invalidField_isRejected(t *testing.T) {
 func TestStart_unknownOrchestration_isNotFound(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.call(t, http.MethodPost, "/v1/orchestrations/nobody", `{}`).wantProblem(http.StatusNotFound,
+	h.call(t, http.MethodPost, "/v1/orchestrations/missing", `{}`).wantProblem(http.StatusNotFound,
 		"unknown_orchestration", "orchestration")
 	h.call(t, http.MethodPost, hello, `{"version":"9"}`).wantProblem(http.StatusNotFound, "unknown_orchestration",
 		"orchestration")

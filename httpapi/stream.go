@@ -191,7 +191,7 @@ func (w *watcher) run() error {
 			if done, err := w.send(ctx, &n); err != nil || done {
 				return w.finish(err)
 			}
-			quiet.Reset(w.patience())
+			quiet.Reset(w.readTimeout())
 		case <-quiet.C:
 			if w.poll && w.out.Begun() {
 				return w.finish(nil)
@@ -206,8 +206,8 @@ func (w *watcher) run() error {
 	}
 }
 
-// patience returns the time to wait for the next event before the stream sends a comment, or the long poll responds.
-func (w *watcher) patience() time.Duration {
+// readTimeout returns the time to wait for the next event before the stream sends a comment, or the long poll responds.
+func (w *watcher) readTimeout() time.Duration {
 	if !w.poll {
 		return keepAlive
 	}
@@ -279,7 +279,7 @@ func (w *watcher) over(ctx context.Context) error {
 }
 
 func tooLargeForStream(e *history.Event, size int) error {
-	return problem.AnswerTooLarge("", "event "+strconv.FormatInt(e.ID, 10), size, response.Limit,
+	return problem.ResponseTooLarge("", "event "+strconv.FormatInt(e.ID, 10), size, response.Limit,
 		"use a function URL with streaming, perdure watch or the Go client")
 }
 

@@ -102,7 +102,7 @@ func TestStream_cutAfterAnyEvent_isResumed(t *testing.T) {
 	h := lived(t)
 	whole := parse(t, h.call(t, http.MethodGet, streamPath+"?lastEventId=x1.1", "").Body.String())
 	for i := range whole {
-		for by, a := range map[string]answer{
+		for by, a := range map[string]callResponse{
 			"header":    h.call(t, http.MethodGet, streamPath+"?lastEventId=x1.1", "", "Last-Event-ID", whole[i].id),
 			"parameter": h.call(t, http.MethodGet, streamPath+"?lastEventId="+whole[i].id, ""),
 		} {
@@ -523,8 +523,8 @@ func TestStream_throttledHub_continues(t *testing.T) {
 	})
 }
 
-// streamAnswers returns each response of the route.
-func streamAnswers(t *testing.T, failures ...error) (all []answer) {
+// streamResponses returns each response of the route.
+func streamResponses(t *testing.T, failures ...error) (all []callResponse) {
 	t.Helper()
 	h := lived(t)
 	for _, failure := range append(failures, nil) {
@@ -538,7 +538,7 @@ func streamAnswers(t *testing.T, failures ...error) (all []answer) {
 	})
 	for _, target := range []string{
 		streamPath + "?lastEventId=x2.end", streamPath + "?lastEventId=1", streamPath + "?lastEventId=x9.1",
-		"/v1/instances/nobody/events/stream", "/v1/instances/two/events/stream?wait=1s&lastEventId=x3.1",
+		"/v1/instances/missing/events/stream", "/v1/instances/two/events/stream?wait=1s&lastEventId=x3.1",
 	} {
 		all = append(all, h.call(t, http.MethodGet, target, ""))
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestHandler_callerReordersOperations_routesKeepTheirs(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	slices.Reverse(api.Operations())
 	h.call(t, http.MethodPost, inUse+"/cancel", `{}`)
 	if log := h.log.String(); !strings.Contains(log, "operation=cancel") {

@@ -12,11 +12,11 @@ import (
 
 const activities = "/v1/activities/"
 
-// handing returns a hub with completion tokens of a pending activity, a completed activity, an earlier attempt, and an
-// activity of an instance that has ended.
-func handing(t *testing.T) *hub {
+// newTokenHub returns a hub with completion tokens of a pending activity, a completed activity, an earlier attempt, and
+// an activity of an instance that has ended.
+func newTokenHub(t *testing.T) *hub {
 	t.Helper()
-	h := standing(t)
+	h := newRunningHub(t)
 	h.Append("one", history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"},
 		history.Event{Kind: history.ActivityScheduled, Time: began, Name: "charge", Queue: "default"},
 		history.Event{Kind: history.ActivityCompleted, Time: began, SourceEventID: 3})
@@ -60,7 +60,7 @@ func TestActivityTokens_eachTokenState_hasItsOwnResponse(t *testing.T) {
 		if strings.HasSuffix(c.path, "heartbeat") {
 			want = http.StatusOK
 		}
-		h := handing(t)
+		h := newTokenHub(t)
 		h.call(t, http.MethodPost, c.path, `{"token":"c1.waits"`+c.rest).want(want).wantBody("{}")
 		for token, problem := range map[string]struct {
 			status int
@@ -84,7 +84,7 @@ func TestActivityTokens_eachTokenState_hasItsOwnResponse(t *testing.T) {
 
 func TestActivityTokens_completeAndFail_sendOutcome(t *testing.T) {
 	t.Parallel()
-	h := handing(t)
+	h := newTokenHub(t)
 	for _, c := range tokenCalls() {
 		h.call(t, http.MethodPost, c.path, `{"token":"c1.waits"`+c.rest)
 	}
@@ -108,7 +108,7 @@ func TestActivityTokens_completeAndFail_sendOutcome(t *testing.T) {
 
 func TestFailActivity_causesAndJoinedTypes_areStored(t *testing.T) {
 	t.Parallel()
-	h := handing(t)
+	h := newTokenHub(t)
 	nested := func(n int) string {
 		return `{"token":"c1.waits","error":` + strings.Repeat(`{"type":"Charge","joined":["Audit"],"cause":`, n) +
 			`{"type":"Declined","message":"no funds"}` + strings.Repeat("}", n+1)
@@ -127,7 +127,7 @@ func TestFailActivity_causesAndJoinedTypes_areStored(t *testing.T) {
 
 func TestHeartbeatActivity_cancelledActivity_returnsCancellation(t *testing.T) {
 	t.Parallel()
-	h := handing(t)
+	h := newTokenHub(t)
 	h.Append("one", history.Event{
 		Kind: history.ActivityCancelRequested, Time: began, SourceEventID: 2, Reason: "requested", Message: "enough",
 	})
@@ -138,16 +138,16 @@ func TestHeartbeatActivity_cancelledActivity_returnsCancellation(t *testing.T) {
 	)
 }
 
-// tokenAnswers returns the responses of each route with a token, with success and with each failure.
-func tokenAnswers(t *testing.T, large string, failures ...error) (all []answer) {
+// tokenResponses returns the responses of each route with a token, with success and with each failure.
+func tokenResponses(t *testing.T, large string, failures ...error) (all []callResponse) {
 	t.Helper()
 	for _, c := range tokenCalls() {
 		for _, token := range []string{
 			"c1.waits", "c1.done", "c1.early", "c1.gone", fakeprovider.ForeignToken, "nothing",
 		} {
-			all = append(all, handing(t).call(t, http.MethodPost, c.path, `{"token":"`+token+`"`+c.rest))
+			all = append(all, newTokenHub(t).call(t, http.MethodPost, c.path, `{"token":"`+token+`"`+c.rest))
 		}
-		h := handing(t)
+		h := newTokenHub(t)
 		all = append(all, h.call(t, http.MethodPost, c.path, `{"token":"c1.waits","result":`+large+`}`),
 			h.call(t, http.MethodPost, c.path, `{"token":"`+strings.Repeat("x", 300<<10)+`"}`),
 			h.call(t, http.MethodPost, c.path, `{}`, "Content-Type", "text/plain"))

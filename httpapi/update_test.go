@@ -23,7 +23,7 @@ func updatesEnd(h *hub, end provider.UpdateResult) {
 func TestUpdate_handlerReturns_resultIsReturned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := standing(t)
+		h := newRunningHub(t)
 		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
 			return &provider.UpdateResult{
 				Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`),
@@ -52,7 +52,7 @@ func TestUpdate_handlerReturns_resultIsReturned(t *testing.T) {
 		large := `{"update":"q","input":"` + strings.Repeat("x", perdure.MaxPayloadBytes) + `"}`
 		h.call(t, http.MethodPost, anUpdate, large).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large",
 			"input")
-		h.call(t, http.MethodPost, "/v1/instances/nobody/update", `{"update":"q"}`).wantProblem(http.StatusNotFound,
+		h.call(t, http.MethodPost, "/v1/instances/missing/update", `{"update":"q"}`).wantProblem(http.StatusNotFound,
 			"instance_not_found", "instanceId")
 	})
 }
@@ -62,7 +62,7 @@ func TestUpdate_handlerReturns_resultIsReturned(t *testing.T) {
 func TestUpdate_slowHandler_isAcceptedAsPending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := standing(t)
+		h := newRunningHub(t)
 		a := h.call(t, http.MethodPost, anUpdate, `{"update":"address"}`, "Idempotency-Key",
 			"u-1").want(http.StatusAccepted)
 		a.wantBody(`{"instanceId":"one","update":"address","updateId":"u-1","status":"Running"}`)
@@ -74,7 +74,7 @@ func TestUpdate_slowHandler_isAcceptedAsPending(t *testing.T) {
 
 func TestUpdate_callerLeft_returnsNoPendingResponse(t *testing.T) {
 	t.Parallel()
-	h := standing(t)
+	h := newRunningHub(t)
 	ctx, leave := context.WithCancel(t.Context())
 	h.UpdateWith(func(provider.Message) *provider.UpdateResult {
 		leave()
@@ -82,16 +82,16 @@ func TestUpdate_callerLeft_returnsNoPendingResponse(t *testing.T) {
 	})
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, anUpdate, strings.NewReader(`{"update":"address"}`))
 	r.Header.Set("Content-Type", "application/json")
-	a := answer{ResponseRecorder: httptest.NewRecorder(), t: t, method: http.MethodPost}
+	a := callResponse{ResponseRecorder: httptest.NewRecorder(), t: t, method: http.MethodPost}
 	h.api.ServeHTTP(a, r)
 	a.wantProblem(http.StatusServiceUnavailable, "unavailable", "")
 }
 
 // updateEnds maps the problem code of each failure of an update to the result, status and field.
 var updateEnds = map[string]struct {
-	answer provider.UpdateResult
-	status int
-	field  string
+	callResponse provider.UpdateResult
+	status       int
+	field        string
 }{
 	"unknown_update":   {rejectedFor(history.RejectedNoHandler), http.StatusNotFound, "update"},
 	"update_rejected":  {rejectedFor(history.RejectedByValidator), http.StatusUnprocessableEntity, "update"},
@@ -124,37 +124,37 @@ func rejectedFor(reason string) provider.UpdateResult {
 func TestUpdate_eachFailure_hasItsOwnCode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := standing(t)
+		h := newRunningHub(t)
 		for code, want := range updateEnds {
-			updatesEnd(h, want.answer)
+			updatesEnd(h, want.callResponse)
 			a := h.call(t, http.MethodPost, anUpdate, `{"update":"q"}`)
 			a.wantProblem(want.status, code, want.field)
 			if !strings.Contains(a.Body.String(), "why it is so") &&
-				want.answer.Outcome != provider.UpdateResultExpired {
+				want.callResponse.Outcome != provider.UpdateResultExpired {
 				t.Errorf("%s: %s", code, a.Body)
 			}
 		}
 	})
 }
 
-// updateAnswers returns each response that the document describes for an update.
-func updateAnswers(t *testing.T, large string, down, refused error) (all []answer) {
+// updateResponses returns each response that the document describes for an update.
+func updateResponses(t *testing.T, large string, down, refused error) (all []callResponse) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := standing(t)
+		h := newRunningHub(t)
 		ask := func(body string, header ...string) {
 			all = append(all, h.call(t, http.MethodPost, anUpdate, body, header...))
 		}
 		ask(`{"update":"q"}`) // the update is still pending
 		for _, end := range updateEnds {
-			updatesEnd(h, end.answer)
+			updatesEnd(h, end.callResponse)
 			ask(`{"update":"q"}`)
 		}
 		updatesEnd(h, provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload("1")})
 		ask(`{"update":"q"}`)
 		ask(`{"update":"q","input":` + large + `}`)
 		ask(`{"update":"q"}`, "Content-Type", "text/plain")
-		for _, id := range []string{"nobody", "over"} {
+		for _, id := range []string{"missing", "over"} {
 			all = append(all, h.call(t, http.MethodPost, "/v1/instances/"+id+"/update", `{"update":"q"}`))
 		}
 		for _, err := range []error{down, refused} {
@@ -170,7 +170,7 @@ func updateAnswers(t *testing.T, large string, down, refused error) (all []answe
 func TestUpdate_encodedOrLargeResult_isReplacedByItsSize(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := standing(t)
+		h := newRunningHub(t)
 		updatesEnd(h, provider.UpdateResult{
 			Outcome: provider.UpdateCompleted,
 			Result:  history.EncodedPayload{Codec: "orders", Data: []byte("x"), Bytes: 7}.Payload(),

@@ -31,7 +31,7 @@ func TestCaller_isVerifiedByGateway(t *testing.T) {
 		authorizer *authorizerOf
 		want       map[authorization]string
 	}{
-		"nobody":              {nil, nil},
+		"missing":             {nil, nil},
 		"IAM":                 {&authorizerOf{IAM: &byIAM}, map[authorization]string{authorizedByIAM: operator("kim")}},
 		"a token":             {&authorizerOf{JWT: &byJWT}, map[authorization]string{authorizedByJWT: "kim"}},
 		"a function":          {&authorizerOf{Lambda: byLambda}, map[authorization]string{authorizedByLambda: "kim"}},
@@ -42,7 +42,7 @@ func TestCaller_isVerifiedByGateway(t *testing.T) {
 	} {
 		var e events.APIGatewayV2HTTPRequest
 		e.RequestContext.Authorizer = c.authorizer
-		for _, by := range []authorization{authorizedByNobody, authorizedByIAM, authorizedByJWT, authorizedByLambda} {
+		for _, by := range []authorization{notAuthorized, authorizedByIAM, authorizedByJWT, authorizedByLambda} {
 			if got := by.caller(&e); got != c.want[by] {
 				t.Errorf("%s, authorized by %s: got %q, want %q", name, by, got, c.want[by])
 			}
@@ -54,7 +54,7 @@ func TestCaller_isVerifiedByGateway(t *testing.T) {
 func TestAPI_inventedIdentity_isNotInHistory(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[authorization]string{
-		authorizedByNobody: "", authorizedByJWT: "", authorizedByIAM: operator("kim"),
+		notAuthorized: "", authorizedByJWT: "", authorizedByIAM: operator("kim"),
 	} {
 		var got string
 		h := httpHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -67,12 +67,12 @@ func (o operations) as(name, gateway, method, target, body string) apiResponse {
 	if a.Code >= http.StatusBadRequest {
 		o.t.Fatalf("%s %s: got status %d, body %s", method, target, a.Code, a.Body)
 	}
-	o.goOn()
+	o.runUntilIdle()
 	return a
 }
 
-// goOn runs the functions of the hub until no work is pending, including redeliveries within seconds.
-func (o operations) goOn() {
+// runUntilIdle runs the functions of the hub until no work is pending, including redeliveries within seconds.
+func (o operations) runUntilIdle() {
 	for range 3 {
 		for o.hub.Cloud.Step() {
 		}
@@ -221,10 +221,10 @@ func TestCaller_ofJob_isInHistoryOfEachInstance(t *testing.T) {
 			); !strings.Contains(o.log.String(), want) {
 				t.Errorf("want a log line %s", want)
 			}
-			if _, err := o.hub.Timekeeper.Sweep(t.Context()); err != nil {
+			if _, err := o.hub.Renewer.Sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			o.goOn()
+			o.runUntilIdle()
 		}
 		for _, id := range []string{"a", "b", "c"} {
 			o.as(

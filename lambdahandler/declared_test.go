@@ -122,9 +122,9 @@ func TestRenewer_invalidDeclarations_sweeps(t *testing.T) {
 	t.Parallel()
 	h, _ := aRenewer(t, perdure.NewRegistry())
 	h.declared = newDeclaredSchedules(h.client, "{")
-	answer, err := h.handle(t.Context(), []byte(`{"source":"aws.events"}`))
-	if woken, ok := answer.(map[string]int); !ok || woken["woken"] != 0 || err == nil {
-		t.Errorf("got %v, error %v", answer, err)
+	result, err := h.handle(t.Context(), []byte(`{"source":"aws.events"}`))
+	if woken, ok := result.(map[string]int); !ok || woken["woken"] != 0 || err == nil {
+		t.Errorf("got %v, error %v", result, err)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestDeclaredSchedules_inputIsEncoded(t *testing.T) {
 	t.Cleanup(hub.Close)
 	b := begin(true, true, []Option{WithCodec(veiled{}), WithEnvironment(func(string) string { return "" })})
 	const doc = `[{"id":"nightly","orchestration":"report","when":"0 2 * * *","input":"secret"}]`
-	renewer := newRenewer(hub.Timekeeper, b.client(hub.Provider), doc, slog.New(slog.DiscardHandler))
+	renewer := newRenewer(hub.Renewer, b.client(hub.Provider), doc, slog.New(slog.DiscardHandler))
 	if _, err := renewer.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}

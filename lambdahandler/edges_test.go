@@ -55,7 +55,7 @@ func (t *throttled) config() aws.Config {
 
 // Without a limit, retries of the SDK multiply with retries of the provider and with the sixteen shards of a list. Each
 // request makes at most twenty calls, and the response arrives within five seconds.
-func TestAPI_allCallsThrottled_answers503InTime(t *testing.T) {
+func TestAPI_allCallsThrottled_returns503InTime(t *testing.T) {
 	t.Parallel()
 	get, post := http.MethodGet, http.MethodPost
 	for _, r := range []apiRequest{
@@ -249,8 +249,8 @@ func TestServeHTTP_slowRequest_endsAfterTenSeconds(t *testing.T) {
 		"Expect: 100-continue": "POST /v1/orchestrations/hello HTTP/1.1\r\nHost: x\r\nExpect: " +
 			"100-continue\r\nContent-Length: 100\r\n\r\n",
 	} {
-		for _, drip := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, dripping: %v", name, drip), func(t *testing.T) {
+		for _, slowly := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, dripping: %v", name, slowly), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					c := open(t, inMemory(t).Provider).dial()
@@ -259,7 +259,7 @@ func TestServeHTTP_slowRequest_endsAfterTenSeconds(t *testing.T) {
 					go func() {
 						defer close(sent)
 						_, err := io.WriteString(c, begun)
-						for ; drip && err == nil; time.Sleep(time.Second) { // each read succeeds
+						for ; slowly && err == nil; time.Sleep(time.Second) { // each read succeeds
 							_, err = io.WriteString(c, "x")
 						}
 					}()

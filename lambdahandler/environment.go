@@ -143,10 +143,10 @@ const apiAuthorization = "PERDURE_API_AUTHORIZATION"
 // authorization reads the authorization of the API's gateway.
 func (e *environment) authorization() authorization {
 	parse := func(v string) (authorization, bool) {
-		all := []authorization{authorizedByNobody, authorizedByIAM, authorizedByJWT, authorizedByLambda}
+		all := []authorization{notAuthorized, authorizedByIAM, authorizedByJWT, authorizedByLambda}
 		return authorization(v), slices.Contains(all, authorization(v))
 	}
-	return parsed(e, apiAuthorization, authorizedByNobody, "iam, jwt, lambda or none", parse)
+	return parsed(e, apiAuthorization, notAuthorized, "iam, jwt, lambda or none", parse)
 }
 
 const allowedHosts = "PERDURE_ALLOWED_HOSTS"

@@ -26,7 +26,7 @@ func apiEnvironment(name string) string {
 func TestWithMiddleware_wrapsHandler(t *testing.T) {
 	t.Parallel()
 	var calls []string
-	noting := func(name string) func(lambda.Handler) lambda.Handler {
+	recording := func(name string) func(lambda.Handler) lambda.Handler {
 		return func(next lambda.Handler) lambda.Handler {
 			return invoked(func(ctx context.Context, payload []byte) ([]byte, error) {
 				calls = append(calls, name)
@@ -36,7 +36,7 @@ func TestWithMiddleware_wrapsHandler(t *testing.T) {
 	}
 	f, err := NewAPI(
 		t.Context(), WithEnvironment(apiEnvironment), WithLogger(slog.New(slog.DiscardHandler)), WithMiddleware(
-			noting("traces"), noting("counts"),
+			recording("traces"), recording("counts"),
 		),
 	)
 	if err != nil {
@@ -48,10 +48,10 @@ func TestWithMiddleware_wrapsHandler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := f.Handler().Invoke(t.Context(), payload)
+	result, err := f.Handler().Invoke(t.Context(), payload)
 	var got events.APIGatewayV2HTTPResponse
 	if err == nil {
-		err = json.Unmarshal(answer, &got)
+		err = json.Unmarshal(result, &got)
 	}
 	if err != nil || got.StatusCode != http.StatusNotFound || !slices.Equal(calls, []string{"traces", "counts"}) {
 		t.Errorf("got status %d %s, error %v, calls %v", got.StatusCode, got.Body, err, calls)

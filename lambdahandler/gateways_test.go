@@ -50,7 +50,7 @@ const (
 
 // apiResponse is the response to a request.
 type apiResponse struct {
-	apicheck.Answer
+	apicheck.Reply
 
 	gateway string
 	took    time.Duration
@@ -233,7 +233,7 @@ func (d *gateways) byLambda(gateway string, r *apiRequest) apiResponse {
 func (d *gateways) response(
 	gateway, method string, status int, header http.Header, body []byte, took time.Duration,
 ) apiResponse {
-	a := apicheck.Answer{Method: method, Path: d.route, Code: status, Header: header, Body: body}
+	a := apicheck.Reply{Method: method, Path: d.route, Code: status, Header: header, Body: body}
 	if method == http.MethodHead {
 		a.Method, a.Head = http.MethodGet, true
 	}

@@ -42,7 +42,7 @@ func TestSQSHandler_failedRecord_isReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &recorded{fail: []string{"m-2"}}
-	answer, err := sqsHandler(h)(t.Context(), e)
+	result, err := sqsHandler(h)(t.Context(), e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestSQSHandler_failedRecord_isReported(t *testing.T) {
 	if !slices.Equal(h.got, want) {
 		t.Errorf("got records %+v", h.got)
 	}
-	if b, _ := json.Marshal(answer); string(b) != `{"batchItemFailures":[{"itemIdentifier":"m-2"}]}` {
+	if b, _ := json.Marshal(result); string(b) != `{"batchItemFailures":[{"itemIdentifier":"m-2"}]}` {
 		t.Errorf("got %s", b)
 	}
 }
@@ -61,8 +61,8 @@ func TestSQSHandler_failedRecord_isReported(t *testing.T) {
 // Some readers reject "batchItemFailures": null, and others interpret null as the failure of all records.
 func TestR19_noFailures_areAnEmptyList(t *testing.T) {
 	t.Parallel()
-	answer, err := sqsHandler(&recorded{})(t.Context(), events.SQSEvent{})
-	if b, _ := json.Marshal(answer); err != nil || string(b) != `{"batchItemFailures":[]}` {
+	result, err := sqsHandler(&recorded{})(t.Context(), events.SQSEvent{})
+	if b, _ := json.Marshal(result); err != nil || string(b) != `{"batchItemFailures":[]}` {
 		t.Errorf("got %s, error %v", b, err)
 	}
 }
@@ -83,12 +83,12 @@ func TestHTTPHandler_event_isServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := h(t.Context(), e)
-	if err != nil || answer.StatusCode != http.StatusAccepted || answer.Body != "hello" {
-		t.Errorf("got %+v, error %v", answer, err)
+	result, err := h(t.Context(), e)
+	if err != nil || result.StatusCode != http.StatusAccepted || result.Body != "hello" {
+		t.Errorf("got %+v, error %v", result, err)
 	}
-	if want := "POST /v1/instances/a b?c wait=20s k 192.0.2.7"; answer.Headers["X-Seen"] != want {
-		t.Errorf("request of the handler: got %q, want %q", answer.Headers["X-Seen"], want)
+	if want := "POST /v1/instances/a b?c wait=20s k 192.0.2.7"; result.Headers["X-Seen"] != want {
+		t.Errorf("request of the handler: got %q, want %q", result.Headers["X-Seen"], want)
 	}
 	e.Body = "%"
 	if _, err := h(t.Context(), e); err == nil {
@@ -273,10 +273,10 @@ func TestTuneMemory_userSettings_takePrecedence(t *testing.T) {
 	}
 }
 
-// answering is a record handler that also responds to queries of one instance.
-type answering struct{ recorded }
+// respondWith is a record handler that also responds to queries of one instance.
+type respondWith struct{ recorded }
 
-func (*answering) QueryInstance(_ context.Context, q provider.QueryRequest) (json.RawMessage, error) {
+func (*respondWith) QueryInstance(_ context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	if q.InstanceID != "order-7" {
 		return nil, fmt.Errorf("instance %q: %w", q.InstanceID, provider.ErrNotFound)
 	}
@@ -287,15 +287,15 @@ func (*answering) QueryInstance(_ context.Context, q provider.QueryRequest) (jso
 // fields.
 func TestInboxHandler_distinguishesEvents(t *testing.T) {
 	t.Parallel()
-	h := &answering{recorded{fail: []string{"m-2"}}}
+	h := &respondWith{recorded{fail: []string{"m-2"}}}
 	for event, want := range map[string]string{
 		sqsEvent: `{"batchItemFailures":[{"itemIdentifier":"m-2"}]}`,
 		`{"perdureQuery":{"instanceId":"order-7","name":"progress","input":{"n":1}}}`: `{"answer":{"asked":"progress","with":{"n":1}}}`,
 		`{"perdureQuery":{"instanceId":"order-8","name":"progress"}}`:                 `{"error":{"instanceId":"order-8","query":"progress","code":"not_found","message":"instance \"order-8\": not found"}}`,
 	} {
-		answer, err := lambda.NewHandler(inboxHandler(h)).Invoke(t.Context(), []byte(event))
-		if err != nil || string(answer) != want {
-			t.Errorf("%s\ngot %s, error %v", event, answer, err)
+		result, err := lambda.NewHandler(inboxHandler(h)).Invoke(t.Context(), []byte(event))
+		if err != nil || string(result) != want {
+			t.Errorf("%s\ngot %s, error %v", event, result, err)
 		}
 	}
 	if len(h.got) != 2 {

@@ -34,7 +34,7 @@ func inPath(id string) string { return "~" + base64.RawURLEncoding.EncodeToStrin
 var paths = []string{
 	startHello, "/v1/instances", waiting, waiting + "/result", waiting + "/executions", waiting + "/history",
 	waiting + "/cancellations", waiting + "/events/e", waiting + "/cancel",
-	waiting + "/terminate", waiting + "/activities/2/cancel", "/v1/jobs", "/v1/jobs/nobody", "/v1/jobs/nobody/cancel",
+	waiting + "/terminate", waiting + "/activities/2/cancel", "/v1/jobs", "/v1/jobs/missing", "/v1/jobs/missing/cancel",
 	"/v1/openapi.json", "/v1/healthz", "/v1", "/", "/v1/instances/",
 	"/v1//instances", "/v1/../v1/instances", "/v2/instances", "/V1/instances", "/v1/instances/waiting/",
 	"/v1/instances/waiting/nothing", "/v1/work-items/renew", "/.env", "/v1/instances/%2e%2e/jobs",
@@ -42,7 +42,7 @@ var paths = []string{
 
 // pathsWithBody contains the paths of operations with a request body.
 var pathsWithBody = []string{
-	startHello, waiting + "/events/e", waiting + "/cancel", "/v1/instances/nobody/terminate",
+	startHello, waiting + "/events/e", waiting + "/cancel", "/v1/instances/missing/terminate",
 	waiting + "/activities/2/cancel", "/v1/jobs", "/v1/work-items/renew",
 }
 
@@ -54,7 +54,7 @@ func methodRequests() (all []apiRequest) {
 			"FROB", "get", "PROPFIND",
 		} {
 			if method == remove && path == waiting || method == post && strings.HasPrefix(path, waiting+"/") {
-				path = strings.Replace(path, "waiting", "nobody", 1) // the other requests require the instance
+				path = strings.Replace(path, "waiting", "missing", 1) // the other requests require the instance
 			}
 			all = append(all, apiRequest{method: method, target: path})
 		}
@@ -230,7 +230,7 @@ func queryRequests() (all []apiRequest) {
 		},
 		"version": {"%00", x(65), ""}, "parent": {"%00", x(1025), "%22", "%ff", "..", ""},
 		"after": {"-1", "1.5", "9223372036854775807", "9223372036854775808", "%00", "x", ""}, "execution": {
-			"%00", x(65), x(64), "..", "%2F", "nobody", "%ff", "01KA0000000000000000000000",
+			"%00", x(65), x(64), "..", "%2F", "missing", "%ff", "01KA0000000000000000000000",
 		},
 		"wait": {
 			"-1s", "x", "1", "1e9h", "%00", "", "5s", "1ns", "NaN",
@@ -470,7 +470,7 @@ func repeatedRequests() (all []apiRequest) {
 
 // Through each gateway, every response arrives within ten seconds, and no status is a 5xx. The OpenAPI document
 // describes every response, and a rejection is a problem with a code. A function URL responds like HTTP.
-func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
+func TestAPI_hostileRequests_neverReturn5xx(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := greetings()
@@ -509,13 +509,13 @@ func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 				}
 				seen[key] = true
 				requests++
-				var answers []apiResponse
-				answers = append(answers, d.byHTTP(q))
+				var responses []apiResponse
+				responses = append(responses, d.byHTTP(q))
 				if q.raw == "" {
-					answers = append(answers, d.byLambda(byAPI, q), d.byLambda(byFunctionURL, q))
+					responses = append(responses, d.byLambda(byAPI, q), d.byLambda(byFunctionURL, q))
 				}
-				d.judge(q, answers)
-				for _, a := range answers {
+				d.checkResponses(q, responses)
+				for _, a := range responses {
 					codes[strconv.Itoa(a.Code)]++
 				}
 			}
@@ -552,16 +552,16 @@ func digestOf(status string) string {
 	return hex.EncodeToString(h.Sum(nil))[:12]
 }
 
-// judge checks the rules for all responses to a request.
-func (d *gateways) judge(q *apiRequest, answers []apiResponse) {
+// checkResponses checks the rules for all responses to a request.
+func (d *gateways) checkResponses(q *apiRequest, responses []apiResponse) {
 	d.t.Helper()
-	for i := range answers {
-		a := &answers[i]
+	for i := range responses {
+		a := &responses[i]
 		if a.Code >= http.StatusInternalServerError || a.took > 10*time.Second {
 			d.t.Errorf("%s by %s: got %d after %v: %.300s", q, a.gateway, a.Code, a.took, a.Body)
 			continue
 		}
-		if wrong := d.document.Wrong(&a.Answer); len(wrong) > 0 {
+		if wrong := d.document.Wrong(&a.Reply); len(wrong) > 0 {
 			d.t.Errorf("%s by %s: got %.600s", q, a.gateway, wrong)
 		}
 		p := problemOf(a)
@@ -571,10 +571,10 @@ func (d *gateways) judge(q *apiRequest, answers []apiResponse) {
 		if p.Code == "invalid_request" && p.Field == "" {
 			d.t.Errorf("%s by %s: got no field in %.300s", q, a.gateway, a.Body)
 		}
-		first := problemOf(&answers[0])
-		if a.gateway == byFunctionURL && answers[0].Code >= http.StatusBadRequest &&
+		first := problemOf(&responses[0])
+		if a.gateway == byFunctionURL && responses[0].Code >= http.StatusBadRequest &&
 			(p.Code != first.Code || p.Field != first.Field) {
-			d.t.Errorf("%s: by HTTP: got %d %v; by %s: got %d %v", q, answers[0].Code, first, a.gateway, a.Code, p)
+			d.t.Errorf("%s: by HTTP: got %d %v; by %s: got %d %v", q, responses[0].Code, first, a.gateway, a.Code, p)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 type authorization string
 
 const (
-	authorizedByNobody authorization = "none"
+	notAuthorized      authorization = "none"
 	authorizedByIAM    authorization = "iam"
 	authorizedByJWT    authorization = "jwt"
 	authorizedByLambda authorization = "lambda"

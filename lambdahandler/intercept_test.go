@@ -14,7 +14,7 @@ import (
 func TestNewAPI_interceptors_areCalled(t *testing.T) {
 	t.Parallel()
 	var calls []perdure.ClientCall
-	noting := perdure.Interceptor{ClientCall: func(
+	recording := perdure.Interceptor{ClientCall: func(
 		ctx context.Context, c perdure.ClientCall, next func(context.Context) error,
 	) {
 		calls = append(calls, c)
@@ -25,7 +25,7 @@ func TestNewAPI_interceptors_areCalled(t *testing.T) {
 	f, err := NewAPI(
 		t.Context(), WithEnvironment(apiEnvironment), WithLogger(
 			slog.New(slog.DiscardHandler),
-		), WithInterceptors(noting),
+		), WithInterceptors(recording),
 	)
 	if err != nil {
 		t.Fatal(err)

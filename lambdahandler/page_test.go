@@ -26,7 +26,7 @@ func TestNewAPI_webUI_isServedIfEnabled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ask := func(path string) (got events.APIGatewayV2HTTPResponse) {
+		send := func(path string) (got events.APIGatewayV2HTTPResponse) {
 			e := events.APIGatewayV2HTTPRequest{Version: "2.0", RawPath: path}
 			e.RequestContext.HTTP.Method = http.MethodGet
 			e.RequestContext.DomainName = "a1b2.execute-api.eu-west-1.amazonaws.com"
@@ -34,20 +34,20 @@ func TestNewAPI_webUI_isServedIfEnabled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer, err := f.Handler().Invoke(t.Context(), doc)
+			result, err := f.Handler().Invoke(t.Context(), doc)
 			if err == nil {
-				err = json.Unmarshal(answer, &got)
+				err = json.Unmarshal(result, &got)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			return got
 		}
-		if got := ask("/ui"); got.StatusCode != want ||
+		if got := send("/ui"); got.StatusCode != want ||
 			(want == http.StatusOK) != strings.Contains(got.Body, "<title>Instances") {
 			t.Errorf("PERDURE_UI=%q: got status %d, %.80s", value, got.StatusCode, got.Body)
 		}
-		if got := ask("/ui/"); got.StatusCode != http.StatusNotFound {
+		if got := send("/ui/"); got.StatusCode != http.StatusNotFound {
 			t.Errorf("PERDURE_UI=%q: /ui/: got status %d", value, got.StatusCode)
 		}
 	}

@@ -112,7 +112,7 @@ func TestServeTimers_firesTimersAndSweeps(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() {
-			r := newRenewer(hub.Timekeeper, client.New(hub.Provider), "", slog.New(slog.DiscardHandler))
+			r := newRenewer(hub.Renewer, client.New(hub.Provider), "", slog.New(slog.DiscardHandler))
 			ended <- serveTimers(ctx, hub.Provider, r)
 		}()
 		time.Sleep(time.Minute)
@@ -154,12 +154,12 @@ func TestServeHTTP_stop_finishesRunningRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	result, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	if b, err := io.ReadAll(answer.Body); err != nil || string(b) != "done" {
+	defer result.Body.Close()
+	if b, err := io.ReadAll(result.Body); err != nil || string(b) != "done" {
 		t.Errorf("got %q, error %v", b, err)
 	}
 	if err := <-ended; err != nil {

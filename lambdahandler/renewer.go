@@ -66,7 +66,7 @@ type renewer struct {
 func newRenewer(k *dispatch.Renewer, c *client.Client, schedules string, log *slog.Logger) *renewer {
 	return &renewer{
 		renewer: k, client: c, declared: newDeclaredSchedules(c, schedules), log: log,
-		http: httpHandler(httpapi.NewRenewHandler(c, httpapi.WithLogger(log)), authorizedByNobody),
+		http: httpHandler(httpapi.NewRenewHandler(c, httpapi.WithLogger(log)), notAuthorized),
 	}
 }
 
@@ -96,12 +96,12 @@ func (r *renewer) handle(ctx context.Context, raw json.RawMessage) (any, error) 
 		}
 		return r.http(ctx, request)
 	default:
-		answer, err := httpapi.RenewLeases(ctx, r.client, r.log, raw)
+		result, err := httpapi.RenewLeases(ctx, r.client, r.log, raw)
 		if err != nil {
 			r.log.WarnContext(ctx, "lease renewal request failed", "event", logevent.LeaseRequestFailed, "error", err)
 			return nil, err
 		}
-		return answer, nil
+		return result, nil
 	}
 }
 

@@ -27,7 +27,7 @@ func aRenewer(t *testing.T, r *perdure.Registry) (*renewer, *simhub.Hub) {
 		t.Fatal(err)
 	}
 	t.Cleanup(hub.Close)
-	return newRenewer(hub.Timekeeper, client.New(hub.Provider), "", slog.New(slog.DiscardHandler)), hub
+	return newRenewer(hub.Renewer, client.New(hub.Provider), "", slog.New(slog.DiscardHandler)), hub
 }
 
 // An event that matches two kinds is rejected. Otherwise an API request could fire a timer.
@@ -43,7 +43,7 @@ func TestRenewer_distinguishesEvents(t *testing.T) {
 		noToken  = `{"leases":[{"error":{"code":"invalid_token","detail":"token was not issued by this hub, or its key was deleted","retryable":false}}]}`
 	)
 	h, _ := aRenewer(t, perdure.NewRegistry())
-	for name, c := range map[string]struct{ event, answer, err string }{
+	for name, c := range map[string]struct{ event, result, err string }{
 		"records": {
 			`{` + records + `}`, `{"batchItemFailures":[]}`, "",
 		}, // an unreadable record moves to the dead-letter queue
@@ -71,8 +71,8 @@ func TestRenewer_distinguishesEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			answer, err := h.handle(t.Context(), json.RawMessage(c.event))
-			if b, _ := json.Marshal(answer); string(b) != c.answer {
+			result, err := h.handle(t.Context(), json.RawMessage(c.event))
+			if b, _ := json.Marshal(result); string(b) != c.result {
 				t.Errorf("got %s", b)
 			}
 			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
@@ -82,10 +82,10 @@ func TestRenewer_distinguishesEvents(t *testing.T) {
 	}
 	t.Run("request", func(t *testing.T) {
 		t.Parallel()
-		answer, err := h.handle(t.Context(), json.RawMessage(`{`+request+`}`))
-		if a, ok := answer.(events.APIGatewayV2HTTPResponse); !ok || err != nil ||
+		result, err := h.handle(t.Context(), json.RawMessage(`{`+request+`}`))
+		if a, ok := result.(events.APIGatewayV2HTTPResponse); !ok || err != nil ||
 			a.StatusCode != http.StatusBadRequest || !strings.Contains(a.Body, `"field":"Records"`) {
-			t.Errorf("got %+v, error %v", answer, err)
+			t.Errorf("got %+v, error %v", result, err)
 		}
 	})
 }
@@ -151,17 +151,17 @@ func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer, err := h.handle(t.Context(), event)
-			a, ok := answer.(events.APIGatewayV2HTTPResponse)
+			result, err := h.handle(t.Context(), event)
+			a, ok := result.(events.APIGatewayV2HTTPResponse)
 			if err != nil || !ok || a.StatusCode != http.StatusOK {
-				t.Fatalf("got %+v, error %v", answer, err)
+				t.Fatalf("got %+v, error %v", result, err)
 			}
 			return strings.TrimSpace(a.Body)
 		}
 		invoked := func() string {
 			t.Helper()
-			answer, err := h.handle(t.Context(), json.RawMessage(body))
-			b, _ := json.Marshal(answer)
+			result, err := h.handle(t.Context(), json.RawMessage(body))
+			b, _ := json.Marshal(result)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,8 +32,8 @@ type inboxEvent struct {
 func inboxHandler(h queryHandler) func(context.Context, inboxEvent) (any, error) {
 	return func(ctx context.Context, e inboxEvent) (any, error) {
 		if e.Query != nil {
-			answer, err := h.QueryInstance(ctx, *e.Query)
-			return querycall.NewResponse(e.Query, answer, err), nil
+			result, err := h.QueryInstance(ctx, *e.Query)
+			return querycall.NewResponse(e.Query, result, err), nil
 		}
 		return failures(h.HandleRecords(ctx, recordsOf(e.SQSEvent))), nil
 	}

@@ -122,7 +122,7 @@ def stop_at_eof() -> None:
 def cloud_alone(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
     place = start_cloud(args, cleanup)
     variables = {"AWS_ENDPOINT_URL": place.endpoint, **cloud.CREDENTIALS}
-    tell(args, place, variables, {}, cleanup)
+    publish_environment(args, place, variables, {}, cleanup)
     wait(args)
     return 0
 
@@ -149,11 +149,11 @@ def announce(args: argparse.Namespace, place: cloud.Cloud, found: dict[str, Any]
     say(f"API: {found['api']}")
     if place.log_dir:
         say(f"logs: {place.log_dir}")
-    tell(args, place, variables, found, cleanup)
+    publish_environment(args, place, variables, found, cleanup)
 
 
-def tell(args: argparse.Namespace, place: cloud.Cloud, variables: dict[str, str],
-         found: dict[str, Any], cleanup: contextlib.ExitStack) -> None:
+def publish_environment(args: argparse.Namespace, place: cloud.Cloud, variables: dict[str, str],
+                        found: dict[str, Any], cleanup: contextlib.ExitStack) -> None:
     for name, value in variables.items():
         print(f"export {name}={value}", flush=True)
     if args.env_file:

@@ -11,9 +11,9 @@ import (
 )
 
 // attempt is the second attempt of an activity. The first attempt processed six rows.
-type attempt struct{ beats int }
+type attempt struct{ heartbeatsOf int }
 
-func (a *attempt) Record(json.RawMessage, error) { a.beats++ }
+func (a *attempt) Record(json.RawMessage, error) { a.heartbeatsOf++ }
 func (a *attempt) LastDetails() json.RawMessage  { return json.RawMessage(`6`) }
 
 func ExampleContextWithHeartbeatRecorder() {
@@ -26,7 +26,7 @@ func ExampleContextWithHeartbeatRecorder() {
 	}
 	var second attempt
 	n := importRows(perduretest.ContextWithHeartbeatRecorder(context.Background(), &second), 10)
-	fmt.Println(n, "rows,", second.beats, "heartbeats")
+	fmt.Println(n, "rows,", second.heartbeatsOf, "heartbeats")
 	// Output: 4 rows, 4 heartbeats
 }
 

@@ -69,7 +69,7 @@ func TestWait_instanceCannotEnd_errorListsAwaitedItems(t *testing.T) {
 	want := []string{
 		`external event "packed", which was not raised (raised but not awaited: "paked")`,
 		`sub-orchestration "stuck", instance "child", which is Running`,
-		`  activity "nobody", which is not registered; the registry has "nap"; register it or use Env.Stub`,
+		`  activity "missing", which is not registered; the registry has "nap"; register it or use Env.Stub`,
 	}
 	if !slices.Equal(idle.WaitingFor, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(idle.WaitingFor, "\n"), strings.Join(want, "\n"))

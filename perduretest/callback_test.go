@@ -17,19 +17,19 @@ func TestCompletionToken_pendingActivity_completesTheInstance(t *testing.T) {
 	t.Parallel()
 	var token atomic.Value
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "ask", func(ctx context.Context, _ struct{}) (int, error) {
+	perdure.AddActivity(r, "approve", func(ctx context.Context, _ struct{}) (int, error) {
 		token.Store(perdure.ActivityInfoFrom(ctx).CompletionToken)
 		return 0, perdure.ErrPending
 	})
-	perdure.AddOrchestration(r, "asks", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
-		return perdure.CallActivityByName[int](ctx, "ask", nil).Await(ctx)
+	perdure.AddOrchestration(r, "awaits-approval", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+		return perdure.CallActivityByName[int](ctx, "approve", nil).Await(ctx)
 	})
 	env := perduretest.New(t, r)
-	id := start(t, env, "asks", nil)
+	id := start(t, env, "awaits-approval", nil)
 	_, err := env.Client().Wait(t.Context(), id)
 	if err == nil ||
 		!strings.Contains(err.Error(),
-			`activity "ask", which returned ErrPending in attempt 1; complete it with Client.CompleteActivity or Client.FailActivity`) {
+			`activity "approve", which returned ErrPending in attempt 1; complete it with Client.CompleteActivity or Client.FailActivity`) {
 		t.Errorf("Wait on a blocked instance: got error %v", err)
 	}
 	env.Advance(30 * 24 * time.Hour)

@@ -86,14 +86,14 @@ func TestNewDeployed_waitTimesOut_namesTheAwaitedEvent(t *testing.T) {
 	}
 }
 
-// answering is a hub whose functions run queries, like a deployed hub.
-type answering struct {
+// respondWith is a hub whose functions run queries, like a deployed hub.
+type respondWith struct {
 	*dynamo.Provider
 
 	hub *simhub.Hub
 }
 
-func (a answering) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
+func (a respondWith) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	return a.hub.QueryInstance(ctx, q)
 }
 
@@ -108,16 +108,16 @@ func TestNewDeployed_optionalInterfacesOfTheHub_areSupported(t *testing.T) {
 		return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 	})
 	hub := served(t, r)
-	whole := answering{hub.Provider, hub}
+	whole := respondWith{hub.Provider, hub}
 	id := ""
 	t.Run("in a test", func(t *testing.T) {
 		env := perduretest.NewDeployed(t, whole)
 		c := env.Client()
-		asked := start(t, env, "knows", nil)
-		if _, err := c.WaitForStart(t.Context(), asked); err != nil {
+		requested := start(t, env, "knows", nil)
+		if _, err := c.WaitForStart(t.Context(), requested); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := c.Query(t.Context(), asked, "answer", nil); err != nil || string(got) != "7" {
+		if got, err := c.Query(t.Context(), requested, "answer", nil); err != nil || string(got) != "7" {
 			t.Errorf("query: got %s, error %v", got, err)
 		}
 		prepared, err := c.PrepareStart(t.Context(), "approve", nil)
@@ -136,7 +136,7 @@ func TestNewDeployed_optionalInterfacesOfTheHub_areSupported(t *testing.T) {
 			t.Errorf("dead letters: got error %v", err)
 		}
 		if _, err := env.Admin().Reconcile(t.Context(),
-			admin.ReconcileOptions{Instances: []string{asked}}); err != nil {
+			admin.ReconcileOptions{Instances: []string{requested}}); err != nil {
 			t.Errorf("reconcile: got error %v", err)
 		}
 	})

@@ -39,7 +39,7 @@ type Env struct {
 	started, ended, closing chan struct{}
 	close                   func()
 	watchdog                watchdog
-	trouble                 simhub.Trouble
+	injector                simhub.FaultInjector
 	network                 *network
 	deployed                *deployedHub // nil in virtual time
 	// unwinding is set when the test has ended and activities must end. abandoned is set when code hangs, so that the
@@ -84,13 +84,13 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	e.watchdog = watchdog{env: e, hangTimeout: o.hangTimeout}
 	e.faults.env = e
 	e.network = newNetwork(&o)
-	o.Intercept = e.trouble.Intercept
+	o.Intercept = e.injector.Intercept
 	o.Interceptors = append(o.Interceptors, e.progress.interceptor())
 	o.Faults = e.faults.observe
 	if err := checkFaults(o.unchecked); err != nil {
 		t.Fatalf("perduretest: WithoutFaultCheck: %v", err)
 	}
-	e.faults.excuse(o.unchecked)
+	e.faults.ignore(o.unchecked)
 	go e.network.issue(e.ended)
 	go e.runBubble(&o)
 	t.Cleanup(e.end)
@@ -119,7 +119,7 @@ func (e *Env) runBubble(o *options) {
 func (e *Env) serve(o *options) {
 	e.make(o)
 	if o.crash.at > 0 {
-		e.trouble.CrashAt(o.crash.at, o.crash.after)
+		e.injector.CrashAt(o.crash.at, o.crash.after)
 	}
 	close(e.started)
 	for left := false; !left; {

@@ -38,7 +38,7 @@ func registry() *perdure.Registry {
 		return "slept", perdure.Sleep(ctx, d)
 	})
 	perdure.AddOrchestration(r, "stuck", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
-		_, err := perdure.CallActivityByName[string](ctx, "nobody", nil).Await(ctx)
+		_, err := perdure.CallActivityByName[string](ctx, "missing", nil).Await(ctx)
 		return "", err
 	})
 	return r

@@ -33,7 +33,7 @@ func (e *Env) Outage(service Service, d time.Duration) {
 		e.t.Fatalf("perduretest: Outage: unknown service %q; want one of %q", service, services)
 	}
 	end := e.Now().Add(d)
-	e.trouble.Fail(string(service), end)
+	e.injector.Fail(string(service), end)
 	e.hub.Sweeper.OutageUntil(end)
 }
 
@@ -46,11 +46,11 @@ func (e *Env) CrashAt(n int) {
 	if n < 1 {
 		e.t.Fatalf("perduretest: CrashAt: n must be at least 1, is %d", n)
 	}
-	e.trouble.CrashAt(int64(n), false)
+	e.injector.CrashAt(int64(n), false)
 }
 
 // AWSCalls returns the number of AWS calls that the functions have made. Use it to choose the argument of CrashAt.
-func (e *Env) AWSCalls() int { return int(e.trouble.Calls()) }
+func (e *Env) AWSCalls() int { return int(e.injector.Calls()) }
 
 // crash is an option of New. at is the number of the call at which a process dies, or 0. If after is true, the process
 // dies after the call.
@@ -95,7 +95,7 @@ func RunSweeper(env *Env) {
 	env.deployed.reject(env.t, "RunSweeper")
 	env.outside("RunSweeper")
 	var err error
-	env.do(func() { _, err = env.hub.Timekeeper.Sweep(context.Background()) })
+	env.do(func() { _, err = env.hub.Renewer.Sweep(context.Background()) })
 	if err != nil {
 		env.t.Fatalf("perduretest: sweeper: %v", err)
 	}
@@ -108,7 +108,7 @@ func (e *Env) Deploy(r *perdure.Registry) {
 	e.t.Helper()
 	e.deployed.reject(e.t, "Deploy")
 	e.RunUntilIdle()
-	e.faults.excuse([]Fault{Nondeterminism}) // the new code may deviate from the histories of the old code
+	e.faults.ignore([]Fault{Nondeterminism}) // the new code may deviate from the histories of the old code
 	var err error
 	e.do(func() {
 		e.builds++

@@ -75,8 +75,8 @@ type faultChecks struct {
 	reported  map[string]bool // keys of the faults that failed the test
 }
 
-// excuse disables the checks for faults.
-func (c *faultChecks) excuse(kinds []Fault) {
+// ignore disables the checks for faults.
+func (c *faultChecks) ignore(kinds []Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unchecked = append(c.unchecked, kinds...)
@@ -97,23 +97,23 @@ func (c *faultChecks) record(kind Fault, key string) (fails bool) {
 		c.happened, c.reported = map[Fault]bool{}, map[string]bool{}
 	}
 	c.happened[kind] = true
-	if c.isExcused(kind) || c.reported[key] {
+	if c.isIgnored(kind) || c.reported[key] {
 		return false
 	}
 	c.reported[key] = true
 	return true
 }
 
-// isExcused reports whether faults of a kind do not fail the test. The caller must hold mu.
-func (c *faultChecks) isExcused(kind Fault) bool {
+// isIgnored reports whether faults of a kind do not fail the test. The caller must hold mu.
+func (c *faultChecks) isIgnored(kind Fault) bool {
 	return slices.Contains(c.unchecked, kind) || slices.Contains(c.expected, kind)
 }
 
-// wasExcused reports whether one of the kinds has happened without failing the test.
-func (c *faultChecks) wasExcused(kinds ...Fault) bool {
+// wasIgnored reports whether one of the kinds has happened without failing the test.
+func (c *faultChecks) wasIgnored(kinds ...Fault) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.ContainsFunc(kinds, func(kind Fault) bool { return c.happened[kind] && c.isExcused(kind) })
+	return slices.ContainsFunc(kinds, func(kind Fault) bool { return c.happened[kind] && c.isIgnored(kind) })
 }
 
 // missing returns the expected kinds that have not happened.
@@ -179,7 +179,7 @@ func (c *faultChecks) failf(kind Fault, key, format string, args ...any) {
 // checkLeft reports the goroutines that still run when the bubble ends with the panic r.
 func (c *faultChecks) checkLeft(r any) {
 	left := c.env.watchdog.ofUsers()
-	if c.wasExcused(Hang, ForeignGoroutine) {
+	if c.wasIgnored(Hang, ForeignGoroutine) {
 		all := len(left)
 		left = slices.DeleteFunc(left, goroutines.Goroutine.IsOrchestration)
 		if len(left) == 0 && all > 0 {

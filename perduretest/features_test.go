@@ -66,7 +66,7 @@ func TestRaiseEvent_sentEarlyOrTwice_isReceivedOnce(t *testing.T) {
 			env.RunUntilIdle()
 			env.Advance(10 * time.Minute) // longer than the deduplication interval of SQS
 			raise(t, env, id, "word", "early", client.WithEventID("e-1"))
-			raise(t, env, id, "other", "nobody waits for it")
+			raise(t, env, id, "other", "no wait for it")
 			env.RunUntilIdle()
 			s, err := env.Client().Status(t.Context(), id)
 			if err != nil || s.Status != client.StatusRunning || string(s.CustomStatus) != `{"words":1}` {
@@ -104,7 +104,7 @@ func TestSelect_eventAndTimer_firstOneWins(t *testing.T) {
 	if err := env.Client().RaiseEvent(t.Context(), in, "approved", "again"); !errors.Is(err, client.ErrEnded) {
 		t.Errorf("event for an ended instance: got error %v", err)
 	}
-	if err := env.Client().RaiseEvent(t.Context(), "nobody", "approved", nil); !errors.Is(err, client.ErrNotFound) {
+	if err := env.Client().RaiseEvent(t.Context(), "missing", "approved", nil); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("event for an unknown instance: got error %v", err)
 	}
 }

@@ -68,9 +68,9 @@ func TestCompareGolden_onlyIDsDiffer_passesAndKeepsTheFile(t *testing.T) {
 func TestCompareGolden_differentHistoryOrNoFile_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		r    *perdure.Registry
-		file string
-		says []string
+		r        *perdure.Registry
+		file     string
+		mentions []string
 	}{
 		"another activity": {
 			rounds("sum", 1), "testdata/rounds.json",
@@ -87,7 +87,7 @@ func TestCompareGolden_differentHistoryOrNoFile_failsTheTest(t *testing.T) {
 			wantFailure(t, func(t *testing.T) {
 				t.Helper()
 				golden(t, c.r, c.file)
-			}, c.says...)
+			}, c.mentions...)
 		})
 	}
 }
@@ -118,7 +118,7 @@ func TestHistory_completedInstance_returnsEventsFromStartToEnd(t *testing.T) {
 		!strings.HasSuffix(got, string(history.OrchestrationCompleted)) {
 		t.Error(got)
 	}
-	if _, err := env.Client().Status(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
+	if _, err := env.Client().Status(t.Context(), "missing"); !errors.Is(err, client.ErrNotFound) {
 		t.Error(err)
 	}
 }

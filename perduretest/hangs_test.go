@@ -48,8 +48,8 @@ var elsewhere = make(chan int) // created outside of all bubbles
 func TestHangTimeout_orchestrationHangs_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		body func(ctx *perdure.OrchestrationContext) error
-		says []string
+		body     func(ctx *perdure.OrchestrationContext) error
+		mentions []string
 	}{
 		"mutex": {func(*perdure.OrchestrationContext) error {
 			var mu sync.Mutex
@@ -75,7 +75,7 @@ func TestHangTimeout_orchestrationHangs_failsTheTest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantFailure(t, runs(c.body, nil), c.says...)
+			wantFailure(t, runs(c.body, nil), c.mentions...)
 		})
 	}
 }
@@ -83,8 +83,8 @@ func TestHangTimeout_orchestrationHangs_failsTheTest(t *testing.T) {
 func TestHangTimeout_activityHangs_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		work func(context.Context) error
-		says []string
+		work     func(context.Context) error
+		mentions []string
 	}{
 		"mutex": {func(context.Context) error {
 			var mu sync.Mutex
@@ -104,7 +104,7 @@ func TestHangTimeout_activityHangs_failsTheTest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantFailure(t, runs(callWork, c.work), c.says...)
+			wantFailure(t, runs(callWork, c.work), c.mentions...)
 		})
 	}
 }
@@ -235,8 +235,8 @@ func TestNondeterminism_secondReplayMatches_failsTheTest(t *testing.T) {
 func TestWait_endlessLoop_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		body func(ctx *perdure.OrchestrationContext) error
-		says []string
+		body     func(ctx *perdure.OrchestrationContext) error
+		mentions []string
 	}{
 		"retries": {func(ctx *perdure.OrchestrationContext) error {
 			_, err := perdure.CallActivityByName[int](ctx, "work", nil,
@@ -276,7 +276,7 @@ func TestWait_endlessLoop_failsTheTest(t *testing.T) {
 			t.Parallel()
 			out := wantFailure(t, runs(c.body, func(context.Context) error {
 				return errors.New("out of stock")
-			}), c.says...)
+			}), c.mentions...)
 			for _, text := range []string{"dynamo/commit.go", "code hangs", "after the test"} {
 				if strings.Contains(out, text) {
 					t.Errorf("got %q in output:\n%s", text, out)

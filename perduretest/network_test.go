@@ -58,12 +58,12 @@ func forecasts(server *httptest.Server, path string) *perdure.Registry {
 	perdure.AddOrchestration(r, "forecast", func(ctx *perdure.OrchestrationContext, days int) (string, error) {
 		var all []string
 		for day := range days {
-			said, err := perdure.CallActivityByName[string](ctx, "ask", day,
+			printed, err := perdure.CallActivityByName[string](ctx, "ask", day,
 				perdure.WithStartToCloseTimeout(time.Minute)).Await(ctx)
 			if err != nil {
 				return "", err
 			}
-			all = append(all, said)
+			all = append(all, printed)
 			if err := perdure.Sleep(ctx, 24*time.Hour); err != nil {
 				return "", err
 			}
@@ -186,13 +186,13 @@ func TestWithNetwork_serverOfAnActivity_usesTheClient(t *testing.T) {
 		return string(b), err
 	})
 	perdure.AddOrchestration(r, "order", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
-		said, err := perdure.CallActivityByName[string](ctx, "pay", nil,
+		printed, err := perdure.CallActivityByName[string](ctx, "pay", nil,
 			perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 1})).Await(ctx)
 		if err != nil {
 			return "", err
 		}
 		status, err := perdure.WaitForExternalEvent[string](ctx, "paid").Await(ctx)
-		return said + " " + status, err
+		return printed + " " + status, err
 	})
 	env = perduretest.New(t, r, perduretest.WithNetwork("pay"))
 	if got := result(t, env, start(t, env, "order", nil)); got != "<nil> Running" {
@@ -234,7 +234,7 @@ func TestClient_envHangsOrHasEnded_goroutineOfAServerEnds(t *testing.T) {
 
 // A function that moves the clock runs on the goroutine of the bubble. In an activity it would wait for the activity
 // itself.
-func TestDrive_activityRunsCalls_runsOnBubbleGoroutine(t *testing.T) {
+func TestDrive_activityCallsTheClient_runsInTheBubble(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	var taken atomic.Int64

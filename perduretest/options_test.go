@@ -33,7 +33,7 @@ func greeter() *perdure.Registry {
 		return "hello " + name, nil
 	})
 	perdure.AddOrchestration(r, "greets", func(ctx *perdure.OrchestrationContext, name string) (string, error) {
-		ctx.Logger().Info("somebody comes", "name", name)
+		ctx.Logger().Info("event arrives", "name", name)
 		return perdure.CallActivityByName[string](ctx, "greet", name).Await(ctx)
 	})
 	return r
@@ -77,7 +77,7 @@ func TestNew_loggerAndInterceptors_receiveLogsAndCalls(t *testing.T) {
 		want) {
 		t.Errorf("interceptors: got %q, want %q", seen, want)
 	}
-	if n := strings.Count(logged.all.String(), `msg="somebody comes"`); n != 1 ||
+	if n := strings.Count(logged.all.String(), `msg="event arrives"`); n != 1 ||
 		!strings.Contains(logged.all.String(), "name=Ada") {
 		t.Errorf("got the log line of the code %d times:\n%s", n, logged.all.String())
 	}

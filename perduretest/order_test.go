@@ -11,9 +11,9 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// photoFinish returns a registry whose orchestration waits for activities and timers that end at the same time, and
+// endsAtSameTime returns a registry whose orchestration waits for activities and timers that end at the same time, and
 // returns their order.
-func photoFinish() *perdure.Registry {
+func endsAtSameTime() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "nap", nap)
 	perdure.AddOrchestration(r, "race", func(ctx *perdure.OrchestrationContext, runners int) (string, error) {
@@ -48,7 +48,7 @@ func TestEnv_workEndsAtTheSameTime_orderIsReproducible(t *testing.T) {
 	first := ""
 	for n := range runs {
 		t.Run("", func(t *testing.T) {
-			env := perduretest.New(t, photoFinish())
+			env := perduretest.New(t, endsAtSameTime())
 			s, err := env.Client().Wait(t.Context(), start(t, env, "race", 3))
 			if err != nil {
 				t.Fatal(err)

@@ -21,7 +21,7 @@ func TestPending_allKindsOfItems_haveExactTimes(t *testing.T) {
 	})
 	perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
 		return perdure.WhenAny(ctx,
-			perdure.CallActivityByName[int](ctx, "count", nil), perdure.CallActivityByName[int](ctx, "nobody", nil),
+			perdure.CallActivityByName[int](ctx, "count", nil), perdure.CallActivityByName[int](ctx, "missing", nil),
 			perdure.CreateTimer(ctx, 2*time.Hour, perdure.WithTimerName("patience")),
 			perdure.WaitForExternalEvent[int](ctx, "go"),
 			perdure.CallSubOrchestrationByName[int](ctx, "waits-too", nil, perdure.WithInstanceID("child")))
@@ -51,7 +51,7 @@ func TestPending_allKindsOfItems_haveExactTimes(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	const want = "activity count beat 5m0s ago, activity nobody unknown to test, timer patience in 1h55m0s, " +
+	const want = "activity count beat 5m0s ago, activity missing unknown to test, timer patience in 1h55m0s, " +
 		"external_event go, sub_orchestration waits-toochild"
 	if text := strings.Join(got, ", "); text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)

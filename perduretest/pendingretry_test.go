@@ -15,7 +15,7 @@ func TestPending_activityIsRetried_showsNextAttemptAndError(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "charge", func(context.Context, struct{}) (int, error) {
-		return 0, errors.New("the bank does not answer")
+		return 0, errors.New("the bank does not respond")
 	})
 	perdure.AddOrchestration(r, "pay", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
 		return perdure.CallActivityByName[int](ctx, "charge", nil,
@@ -30,7 +30,8 @@ func TestPending_activityIsRetried_showsNextAttemptAndError(t *testing.T) {
 		t.Fatalf("got %+v, error %v", p, err)
 	}
 	x := p.Items[0]
-	if x.Name != "charge" || x.Attempt != 4 || x.LastError == nil || x.LastError.Message != "the bank does not answer" {
+	if x.Name != "charge" || x.Attempt != 4 || x.LastError == nil ||
+		x.LastError.Message != "the bank does not respond" {
 		t.Errorf("got %+v", x)
 	}
 	if failed, next := x.FailedAt.Sub(began),

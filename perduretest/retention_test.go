@@ -33,8 +33,8 @@ func keepers() *perdure.Registry {
 	return r
 }
 
-// wantThere checks whether instances exist.
-func wantThere(t *testing.T, env *perduretest.Env, want bool, ids ...string) {
+// wantPresent checks whether instances exist.
+func wantPresent(t *testing.T, env *perduretest.Env, want bool, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		if got := statusOf(t, env, id) != ""; got != want {
@@ -45,7 +45,7 @@ func wantThere(t *testing.T, env *perduretest.Env, want bool, ids ...string) {
 
 // Retention counts days of UTC. An instance with a retention of three days that ends on the first at noon is deleted at
 // the beginning of the fifth.
-func TestRetention_fallsDue_deletesTheInstance(t *testing.T) {
+func TestRetention_expires_deletesTheInstance(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		input string
@@ -65,11 +65,11 @@ func TestRetention_fallsDue_deletesTheInstance(t *testing.T) {
 			result(t, env, id)
 
 			env.Advance(midnight.Sub(env.Now()) - time.Second)
-			wantThere(t, env, true, id)
+			wantPresent(t, env, true, id)
 			env.Advance(time.Second)
-			wantThere(t, env, false, id)
+			wantPresent(t, env, false, id)
 			env.Advance(365 * aDay)
-			wantThere(t, env, true, others...)
+			wantPresent(t, env, true, others...)
 			for n, err := range env.Admin().SweepPayloads(t.Context()) {
 				if n > 0 || err != nil {
 					t.Errorf("payloads after the retention: got %d, error %v", n, err)
@@ -83,16 +83,16 @@ func TestRetention_fallsDue_deletesTheInstance(t *testing.T) {
 }
 
 // Each instance, including a child, has the retention of its own orchestration.
-func TestRetention_parentFallsDue_keepsAChildThatIsNotDue(t *testing.T) {
+func TestRetention_ofParentExpires_keepsAChildThatHasNotExpired(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, keepers())
 	id := start(t, env, "parent", "three-days")
 	result(t, env, id)
 	env.Advance(2 * aDay)
-	wantThere(t, env, false, id)
-	wantThere(t, env, true, "child")
+	wantPresent(t, env, false, id)
+	wantPresent(t, env, true, "child")
 	env.Advance(2 * aDay)
-	wantThere(t, env, false, "child")
+	wantPresent(t, env, false, "child")
 }
 
 // Past executions of a running instance are deleted after 30 days at the earliest.
@@ -125,7 +125,7 @@ func TestRetention_outageAtItsTime_deletesAfterIt(t *testing.T) {
 	env.Advance(4*aDay - time.Hour)
 	env.Outage(perduretest.DynamoDB, 2*time.Hour)
 	env.Advance(2*time.Hour + 2*time.Minute)
-	wantThere(t, env, false, id)
+	wantPresent(t, env, false, id)
 }
 
 // Retention never ends an instance, so Wait does not advance the clock to the next retention.

@@ -181,8 +181,8 @@ func TestWait_preparedStartWithoutWake_suggestsRunSweeper(t *testing.T) {
 func TestWithTable_invalidTable_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		tables []perduretest.Option
-		says   string
+		tables   []perduretest.Option
+		mentions string
 	}{
 		"twice": {
 			[]perduretest.Option{perduretest.WithTable("orders", "id", ""), perduretest.WithTable("orders", "id", "")},
@@ -198,7 +198,7 @@ func TestWithTable_invalidTable_failsTheTest(t *testing.T) {
 			wantFailure(t, func(t *testing.T) {
 				t.Helper()
 				perduretest.New(t, registry(), c.tables...)
-			}, "perduretest: WithTable: ", c.says)
+			}, "perduretest: WithTable: ", c.mentions)
 		})
 	}
 }

@@ -51,7 +51,7 @@ func result(t *testing.T, env *perduretest.Env, id string) string {
 	return out
 }
 
-func TestStub_failsReturnsAndTakes_areRecordedAsCalls(t *testing.T) {
+func TestStub_failsReturnsAndTakes_recordCalls(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, shop())
 	env.Stub("charge").Fails(2, errors.New("declined")).Returns(receipt{"1"})
@@ -115,7 +115,7 @@ func TestStub_nonRetryableError_failsTheInstanceWithoutRetry(t *testing.T) {
 }
 
 // A stub with Takes ends with its context and returns its cause.
-func TestStub_cancelledDuringTakes_endsWithTheCause(t *testing.T) {
+func TestStub_cancelledDuringTakes_returnsTheCause(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "impatient", func(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
@@ -150,8 +150,8 @@ func TestCalls_activityIsRunning_isListed(t *testing.T) {
 func TestStub_invalidStep_failsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		stub func(env *perduretest.Env)
-		says string
+		stub     func(env *perduretest.Env)
+		mentions string
 	}{
 		"a result of another type": {func(env *perduretest.Env) {
 			env.Stub("charge").Returns(map[string]int{"Sum": 3})
@@ -171,7 +171,7 @@ func TestStub_invalidStep_failsTheTest(t *testing.T) {
 				c.stub(env)
 				start(t, env, "order", 1)
 				env.Advance(time.Hour)
-			}, c.says)
+			}, c.mentions)
 		})
 	}
 }

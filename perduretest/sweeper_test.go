@@ -93,11 +93,11 @@ func TestPurge_processDiesInIt_finishesWithinMinutes(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			var env *perduretest.Env
-			var asked time.Time
+			var requested time.Time
 			r := keepers()
 			perdure.AddActivity(r, "purge", func(ctx context.Context, id string) (string, error) {
-				if asked.IsZero() {
-					asked = time.Now()
+				if requested.IsZero() {
+					requested = time.Now()
 					env.CrashAt(n + 1)
 				}
 				return "", env.Client().Purge(ctx, id, client.Force())

@@ -147,7 +147,7 @@ func (s *standstill) observations() string {
 // abandon fails the test and abandons the bubble, so that other tests continue.
 func (w *watchdog) abandon(awake []goroutines.Goroutine, stood *standstill) {
 	w.env.t.Helper()
-	whose := goroutines.DescribeAll(w.culprits(awake))
+	whose := goroutines.DescribeAll(w.hanging(awake))
 	if whose == "" {
 		whose = stood.observations() // no goroutine was awake at the last check
 	}
@@ -170,9 +170,9 @@ func (w *watchdog) stop() {
 	w.env.t.FailNow()
 }
 
-// culprits returns the goroutines that hang. These are the activities outside of the bubble or, without such
+// hanging returns the goroutines that hang. These are the activities outside of the bubble or, without such
 // activities, the awake goroutines.
-func (w *watchdog) culprits(awake []goroutines.Goroutine) []goroutines.Goroutine {
+func (w *watchdog) hanging(awake []goroutines.Goroutine) []goroutines.Goroutine {
 	outside := w.env.network.goroutines()
 	if len(outside) == 0 {
 		return awake

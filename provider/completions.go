@@ -24,11 +24,11 @@ type Completions interface {
 	// HeartbeatPending writes a heartbeat that was sent with a completion token. If a later heartbeat or a heartbeat of
 	// a later attempt is stored, or if TimeOutPending ended the attempt, nothing is written and counted is false.
 	HeartbeatPending(ctx context.Context, executionID string, b PendingHeartbeat) (counted bool, err error)
-	// TimeOutPending ends a pending attempt that timed out, so that its later heartbeats are rejected. beatenAt is the
-	// time of the stored heartbeat, or zero if no heartbeat is stored. If beatenAt differs from the stored time,
-	// nothing is written and ended is false. The call is idempotent.
+	// TimeOutPending ends a pending attempt that timed out, so that its later heartbeats are rejected. lastHeartbeatAt
+	// is the time of the stored heartbeat, or zero if no heartbeat is stored. If lastHeartbeatAt differs from the
+	// stored time, nothing is written and ended is false. The call is idempotent.
 	TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int,
-		beatenAt time.Time) (ended bool, err error)
+		lastHeartbeatAt time.Time) (ended bool, err error)
 }
 
 // CompletionSigner signs completion tokens. Package worktoken implements it. It is safe for concurrent use.

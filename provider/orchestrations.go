@@ -104,7 +104,7 @@ type Rejections interface {
 	// PutUpdateResults writes the results of updates of one incarnation of an instance, as a dispatch does (R27). It
 	// does not overwrite an existing result of that incarnation, unless the outcome of that result is
 	// UpdateResultExpired. Nothing is written while the instance is being deleted. The call is idempotent.
-	PutUpdateResults(ctx context.Context, answers ...UpdateResult) error
+	PutUpdateResults(ctx context.Context, responses ...UpdateResult) error
 }
 
 // OutputFailure is an output that can never be sent.

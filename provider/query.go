@@ -28,7 +28,7 @@ type Querier interface {
 	// call. It is read-only and can be repeated. It returns ErrNotFound if the instance does not exist, and ErrCorrupt
 	// if its history cannot be read. It returns ErrQueriesUnsupported if no orchestrator function is available, and a
 	// *QueryError if the query failed.
-	QueryInstance(ctx context.Context, q QueryRequest) (answer json.RawMessage, err error)
+	QueryInstance(ctx context.Context, q QueryRequest) (response json.RawMessage, err error)
 }
 
 // ErrQueriesUnsupported is returned if the hub has no orchestrator function that can run queries.

@@ -22,7 +22,7 @@ type CrashMarkers interface {
 	// PutCrashMarker writes a crash marker for a delivery whose code is about to run. It returns the number of other
 	// deliveries of the same record whose marker still exists because their process died. The call is strongly
 	// consistent and idempotent. If died is not 0, an attempt with Batched set is not marked.
-	PutCrashMarker(ctx context.Context, a Attempt) (died int, err error)
+	PutCrashMarker(ctx context.Context, a Attempt) (crashCount int, err error)
 	// DeleteCrashMarker removes the crash markers of this delivery and of earlier deliveries, because the process
 	// survived. It is required for records that will be redelivered, and optional for deleted records. An attempt with
 	// Progressed set keeps its own marker.

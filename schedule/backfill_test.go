@@ -211,8 +211,8 @@ func TestValidateWindow_invalidWindow_isAFieldError(t *testing.T) {
 		"before 1970":         {minutely, time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), now, "from"},
 	} {
 		err := c.s.ValidateWindow(schedule.BackfillWindow{From: c.from, To: c.to}, now)
-		field, told := errors.AsType[*provider.FieldError](err)
-		if c.field == "" && err != nil || c.field != "" && (!told || field.Field != c.field) {
+		field, reported := errors.AsType[*provider.FieldError](err)
+		if c.field == "" && err != nil || c.field != "" && (!reported || field.Field != c.field) {
 			t.Errorf("%s: got error %v", name, err)
 		}
 	}

@@ -54,7 +54,7 @@ func TestSchedule_rangeEndsOnSunday_runsOnSunday(t *testing.T) {
 	}
 }
 
-func TestPutSchedule_wrongExpression_isAFieldError(t *testing.T) {
+func TestPutSchedule_invalidExpression_isAFieldError(t *testing.T) {
 	t.Parallel()
 	env := newJobHub(t)
 	for when, problem := range map[string]string{

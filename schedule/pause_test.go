@@ -29,7 +29,7 @@ func (h *hub) resume() {
 	h.RunUntilIdle()
 }
 
-func (h *hub) byHand() {
+func (h *hub) startManually() {
 	h.t.Helper()
 	if _, err := h.Client().Schedules().Trigger(h.t.Context(), "s"); err != nil {
 		h.t.Fatal(err)
@@ -82,7 +82,7 @@ func TestRunNow_pausedSchedule(t *testing.T) {
 			h.pause()
 			for at := range strings.FieldsSeq(c.at) {
 				h.Advance(clock(t, "00:"+at).Add(2 * time.Second).Sub(h.Now()))
-				h.byHand()
+				h.startManually()
 			}
 			h.Advance(clock(t, "00:32").Sub(h.Now()))
 			h.want(c.paused, c.cancelled)
@@ -116,7 +116,7 @@ func TestRunNow_afterMissedTimes_catchesUpAfterRun(t *testing.T) {
 		h.put(every5(20*time.Minute, overlap, ""))
 		h.pause()
 		h.Advance(12 * time.Minute) // 00:10 and 00:15 are missed
-		h.byHand()
+		h.startManually()
 		h.Advance(time.Minute)
 		h.put(every5(time.Second, overlap, ""))
 		h.Advance(13 * time.Minute) // 00:20 to 00:30 are due during the run
@@ -199,7 +199,7 @@ func TestPause_continueAsNew_keepsPause(t *testing.T) {
 	h.Advance(11*time.Minute + 30*time.Second) // the run of 00:10 waits
 	h.pause()
 	for range 40 {
-		h.byHand()
+		h.startManually()
 		h.Advance(time.Second)
 	}
 	h.Advance(10 * time.Hour)
@@ -225,7 +225,7 @@ func TestPause_noFurtherTimes_endsAfterResume(t *testing.T) {
 	h.put(s)
 	h.pause()
 	h.Advance(time.Hour)
-	h.byHand()
+	h.startManually()
 	h.Advance(time.Hour)
 	h.want("01:00", "")
 	h.resume()
@@ -248,7 +248,7 @@ func TestPauseInstance_manualRun_waitsForResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.RunUntilIdle()
-	h.byHand()
+	h.startManually()
 	h.Advance(time.Minute)
 	h.want("00:05", "")
 	if err := h.Client().Schedules().Pause(t.Context(), "s", ""); err != nil { // it is already paused
@@ -263,7 +263,7 @@ func TestPauseInstance_manualRun_waitsForResume(t *testing.T) {
 }
 
 // A run that an earlier client requested waits for the end of a pause, as it did in that release.
-func TestRunNow_earlierClient_waitsForResume(t *testing.T) {
+func TestRunNow_clientOfEarlierRelease_waitsForResume(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
@@ -290,7 +290,7 @@ func TestPause_crashAtAnyCall_manualRunStartsOnce(t *testing.T) {
 		h.put(every5(time.Second, "", ""))
 		h.Advance(time.Minute)
 		h.pause()
-		h.byHand()
+		h.startManually()
 		h.Advance(21*time.Minute + 30*time.Second)
 		runs := map[string]int{}
 		h.mu.Lock()
@@ -346,7 +346,7 @@ func TestRunNow_cancelsRun_keepsMissedTimes(t *testing.T) {
 		every5(50*time.Second, schedule.OverlapCancel, schedule.CatchUpAll),
 	) // 00:10 and 00:15 are missed and will be caught up
 	for range 3 { // the second run waits for the end of the first, and the third replaces it
-		h.byHand()
+		h.startManually()
 		h.Advance(time.Millisecond)
 	}
 	h.Advance(time.Minute)

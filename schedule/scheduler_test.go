@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// hub is a hub that records its runs, which take as long as their input says.
+// hub is a hub that records its runs, which take the time in their input.
 type hub struct {
 	*perduretest.Env
 

@@ -33,7 +33,7 @@ func TestSchedule_randomCommands_eachTimeIsCounted(t *testing.T) {
 func walk(t *testing.T, h *hub, r *rand.Rand) {
 	t.Helper()
 	begin := h.Now()
-	byHand, paused := int64(0), false
+	manual, paused := int64(0), false
 	put := func() {
 		takes := []time.Duration{-1, time.Second, 7 * time.Minute, 23 * time.Minute}[r.IntN(4)]
 		overlap := []schedule.OverlapPolicy{
@@ -54,7 +54,7 @@ func walk(t *testing.T, h *hub, r *rand.Rand) {
 		case 0:
 			put()
 		case 1:
-			byHand++
+			manual++
 			_, err = h.Client().Schedules().Trigger(t.Context(), "s")
 		case 2:
 			paused = true
@@ -82,10 +82,10 @@ func walk(t *testing.T, h *hub, r *rand.Rand) {
 	s := h.status()
 	due := int64(h.Now().Sub(begin) / (5 * time.Minute))
 	if s.RuntimeStatus != client.StatusRunning || s.Queued != 0 || s.CurrentRun != nil ||
-		s.Started+s.Skipped+s.Missed != due+byHand {
+		s.Started+s.Skipped+s.Missed != due+manual {
 		t.Errorf(
 			"%d scheduled, %d manual: got %s, %d started, %d skipped, %d missed, %d queued",
-			due, byHand, s.RuntimeStatus,
+			due, manual, s.RuntimeStatus,
 			s.Started, s.Skipped, s.Missed, s.Queued,
 		)
 	}

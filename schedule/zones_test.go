@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/internal/shortrun"
 )
 
-// oddZones are zones with unusual clock changes: by half an hour or two, at midnight, on the first of a month, in
+// unusualZones are zones with unusual clock changes: by half an hour or two, at midnight, on the first of a month, in
 // Ramadan, with a skipped day, and a common one.
-var oddZones = []string{
+var unusualZones = []string{
 	"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Antarctica/Troll", "America/Havana",
 	"America/Asuncion", "America/Sao_Paulo", "America/Santiago",
 	"Asia/Beirut", "Africa/Cairo", "Africa/Casablanca", "Asia/Gaza", "Asia/Tehran", "Asia/Amman", "Atlantic/Azores",
@@ -67,7 +67,7 @@ func oracle(zone *time.Location, from, to time.Time, elapsing bool, matches func
 // From any time in any zone, the next time equals the first match of an enumeration of all minutes.
 func TestPlan_clockChanges_matchEnumeration(t *testing.T) {
 	t.Parallel()
-	for _, name := range oddZones {
+	for _, name := range unusualZones {
 		zone, err := time.LoadLocation(name)
 		if err != nil {
 			t.Fatal(err)

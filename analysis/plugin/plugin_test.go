@@ -30,12 +30,12 @@ func TestPlugin_settings_reachAnalyzer(t *testing.T) {
 	if got := all[0].Flags.Lookup("warnings").Value.String(); got != "false" {
 		t.Errorf("warnings %q", got)
 	}
-	for tells, settings := range map[string]any{
+	for mentions, settings := range map[string]any{
 		`unknown rule "nope"`: map[string]any{"disable": []string{"nope"}},
 		`unknown field`:       map[string]any{"enable": []string{"log"}},
 	} {
-		if _, err := build(settings); err == nil || !strings.Contains(err.Error(), tells) {
-			t.Errorf("%v: %v, want %s", settings, err, tells)
+		if _, err := build(settings); err == nil || !strings.Contains(err.Error(), mentions) {
+			t.Errorf("%v: %v, want %s", settings, err, mentions)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func lambda() Peer {
 			if err != nil {
 				return nil, err
 			}
-			e := &lambdaEngine{in: json.NewEncoder(s.In), waiting: map[string]chan lambdaAnswer{}}
+			e := &lambdaEngine{in: json.NewEncoder(s.In), waiting: map[string]chan lambdaResponse{}}
 			go e.read(bufio.NewScanner(s.Out))
 			o := &Opened{Engine: e}
 			o.addServer(s)
@@ -35,32 +35,32 @@ func lambda() Peer {
 	}
 }
 
-type lambdaAnswer struct {
+type lambdaResponse struct {
 	ID     string `json:"id"`
 	Result int    `json:"result"`
 	Error  string `json:"error"`
-	Ran    int    `json:"ran"` // activities since the previous answer
+	Ran    int    `json:"ran"` // activities since the previous response
 }
 
-// lambdaEngine sends requests to the runner's process and returns its answers to the callers.
+// lambdaEngine sends requests to the runner's process and returns its responses to the callers.
 type lambdaEngine struct {
 	mu      sync.Mutex
 	in      *json.Encoder
-	waiting map[string]chan lambdaAnswer
+	waiting map[string]chan lambdaResponse
 	ended   bool
 }
 
 var errRunnerEnded = errors.New("the runner has ended")
 
 func (e *lambdaEngine) Run(ctx context.Context, kind workload.Kind, in workload.Input) (int, error) {
-	answer := make(chan lambdaAnswer, 1)
-	if err := e.ask(kind, in, answer); err != nil {
+	response := make(chan lambdaResponse, 1)
+	if err := e.send(kind, in, response); err != nil {
 		return 0, err
 	}
 	select {
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
-	case a, ok := <-answer:
+	case a, ok := <-response:
 		if !ok {
 			return 0, errRunnerEnded
 		}
@@ -71,22 +71,22 @@ func (e *lambdaEngine) Run(ctx context.Context, kind workload.Kind, in workload.
 	}
 }
 
-func (e *lambdaEngine) ask(kind workload.Kind, in workload.Input, answer chan lambdaAnswer) error {
+func (e *lambdaEngine) send(kind workload.Kind, in workload.Input, response chan lambdaResponse) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ended {
 		return errRunnerEnded
 	}
-	e.waiting[in.ID] = answer
+	e.waiting[in.ID] = response
 	return e.in.Encode(map[string]any{"id": in.ID, "kind": kind, "n": in.N})
 }
 
-// read sends each answer to its caller until the output ends.
+// read sends each response to its caller until the output ends.
 func (e *lambdaEngine) read(lines *bufio.Scanner) {
 	for lines.Scan() {
-		var a lambdaAnswer
+		var a lambdaResponse
 		if json.Unmarshal(lines.Bytes(), &a) != nil {
-			continue // not an answer, but output of the runner's packages
+			continue // not a response, but output of the runner's packages
 		}
 		workload.Ran(a.Ran)
 		e.mu.Lock()

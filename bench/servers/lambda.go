@@ -12,7 +12,7 @@ import (
 //go:embed lambda.mjs
 var runner []byte
 
-// Lambda is AWS's local test runner of Lambda durable functions, in Node.js. It reads requests and writes answers as
+// Lambda is AWS's local test runner of Lambda durable functions, in Node.js. It reads requests and writes responses as
 // lines of JSON.
 type Lambda struct {
 	*Process

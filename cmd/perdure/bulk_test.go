@@ -46,7 +46,7 @@ func TestBulkCommands_filter_createJobOnlyIfConfirmed(t *testing.T) {
 	if got := h.mustRun("jobs", "cancel", first); !strings.Contains(got, "Cancelled") {
 		t.Errorf("cancelled:\n%s", got)
 	}
-	h.wantError(cli.CodeError, "job nobody not found", "jobs", "cancel", "nobody")
+	h.wantError(cli.CodeError, "job missing not found", "jobs", "cancel", "missing")
 	for want, args := range map[string][]string{
 		"specify an ID or a filter":               {"purge", "one", "--name", "hello"},
 		"require a filter":                        {"purge", "one", "--dry-run"},

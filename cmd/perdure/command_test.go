@@ -23,7 +23,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 var began = time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)
 
@@ -31,21 +31,21 @@ var began = time.Date(2026, 7, 1, 3, 0, 0, 0, time.UTC)
 type tool struct {
 	*fakeprovider.Provider
 
-	t         *testing.T
-	out, err  bytes.Buffer
-	in        string
-	env       map[string]string
-	openedHub string
-	openError error
-	adminHub  *hubadmin.Admin
-	client    *client.Client // default: a client of Provider
-	admin     *admin.Client  // default: a client of Provider
-	attended  bool           // the terminal is interactive
-	sleep     func(ctx context.Context, d time.Duration) error
-	stderr    io.Writer // default: err
-	identity  func(ctx context.Context) (cli.Identity, error)
-	ticker    func(every time.Duration) (ticks <-chan time.Time, stop func())
-	now       func() time.Time // default: began
+	t           *testing.T
+	out, err    bytes.Buffer
+	in          string
+	env         map[string]string
+	openedHub   string
+	openError   error
+	adminHub    *hubadmin.Admin
+	client      *client.Client // default: a client of Provider
+	admin       *admin.Client  // default: a client of Provider
+	interactive bool           // the terminal is interactive
+	sleep       func(ctx context.Context, d time.Duration) error
+	stderr      io.Writer // default: err
+	identity    func(ctx context.Context) (cli.Identity, error)
+	ticker      func(every time.Duration) (ticks <-chan time.Time, stop func())
+	now         func() time.Time // default: began
 }
 
 func setup(t *testing.T) *tool {
@@ -91,7 +91,7 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 		OpenHub: open, OpenAPI: openAPI, Identity: h.identity, OpenDeployment: deployed, Getenv: func(k string) string {
 			return h.env[k]
 		}, Stdin: strings.NewReader(h.in), Stdout: &h.out, Stderr: stderr,
-		Now: now, Sleep: h.sleep, NewTicker: h.ticker, Interactive: h.attended,
+		Now: now, Sleep: h.sleep, NewTicker: h.ticker, Interactive: h.interactive,
 	}
 	return run(ctx, env, args)
 }
@@ -105,13 +105,14 @@ func (h *tool) mustRun(args ...string) string {
 }
 
 // wantError runs a command that must fail with one line on stderr and nothing on stdout.
-func (h *tool) wantError(code int, tells string, args ...string) {
+func (h *tool) wantError(code int, wanted string, args ...string) {
 	h.t.Helper()
 	got := h.run(h.t.Context(), args...)
-	if text := h.err.String(); got != code || !strings.HasPrefix(text, "perdure: ") || !strings.Contains(text, tells) ||
+	if text := h.err.String(); got != code ||
+		!strings.HasPrefix(text, "perdure: ") || !strings.Contains(text, wanted) ||
 		strings.Count(text, "\n") != 1 || h.out.Len() > 0 {
 		h.t.Errorf("perdure %s: exit %d, want %d; stderr %q wants %q; stdout %q", strings.Join(args, " "), got, code,
-			text, tells, h.out.String())
+			text, wanted, h.out.String())
 	}
 }
 
@@ -161,7 +162,7 @@ func TestHubName_flagAndEnvironment_flagTakesPrecedence(t *testing.T) {
 func TestCommands_errors_areOneLineWithFix(t *testing.T) {
 	t.Parallel()
 	throttled := &provider.Error{Op: "DynamoDB.GetItem", Retryable: true, Err: errors.New("slow\ndown\x1b[2J")}
-	for tells, tt := range map[string]struct {
+	for wanted, tt := range map[string]struct {
 		args       []string
 		open, fail error
 	}{
@@ -169,10 +170,10 @@ func TestCommands_errors_areOneLineWithFix(t *testing.T) {
 			args: []string{"list"}, open: fmt.Errorf("dynamo: %w", provider.ErrNotFound),
 		},
 		"check AWS credentials": {args: []string{"list"}, open: errors.New("no\ncredentials")},
-		"run perdure list":      {args: []string{"status", "nobody"}},
-		"run perdure list ":     {args: []string{"wait", "nobody"}},
-		"run perdure list to":   {args: []string{"history", "nobody"}},
-		"check the spelling":    {args: []string{"start", "nobody"}},
+		"run perdure list":      {args: []string{"status", "missing"}},
+		"run perdure list ":     {args: []string{"wait", "missing"}},
+		"run perdure list to":   {args: []string{"history", "missing"}},
+		"check the spelling":    {args: []string{"start", "missing"}},
 		"try again":             {args: []string{"status", "x"}, fail: throttled},
 		"missing argument ID; usage: perdure status ID":                     {args: []string{"status"}},
 		"unexpected argument":                                               {args: []string{"list", "x"}},
@@ -209,12 +210,12 @@ func TestCommands_errors_areOneLineWithFix(t *testing.T) {
 		"tags has a key that must be 1 to": {args: []string{"start", "hello", "--tag", "=v"}},
 		`--tag "k" is set more than once`:  {args: []string{"start", "hello", "--tag", "k=1", "--tag", "k=2"}},
 	} {
-		t.Run(tells, func(t *testing.T) {
+		t.Run(wanted, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
 			h.openError = tt.open
 			h.FailWith(tt.fail)
-			h.wantError(cli.CodeError, strings.TrimSpace(tells), tt.args...)
+			h.wantError(cli.CodeError, strings.TrimSpace(wanted), tt.args...)
 			if strings.Contains(h.err.String(), "\x1b") {
 				t.Errorf("an escape sequence reaches the terminal: %q", h.err.String())
 			}

@@ -10,7 +10,7 @@ import (
 
 func TestCost_severalExecutions_includesAll(t *testing.T) {
 	t.Parallel()
-	h := thrice(t)
+	h := continuedTwice(t)
 	h.mustRun("cost", "poller")
 	h.wantGolden("cost.golden")
 	var cost admin.CostEstimate
@@ -18,5 +18,5 @@ func TestCost_severalExecutions_includesAll(t *testing.T) {
 		cost.Executions != 3 || cost.Turns != 2 || cost.Dollars <= 0 {
 		t.Errorf("%+v, %v", cost, err)
 	}
-	h.wantError(cli.CodeError, "run perdure list", "cost", "nobody")
+	h.wantError(cli.CodeError, "run perdure list", "cost", "missing")
 }

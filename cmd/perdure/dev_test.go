@@ -50,18 +50,18 @@ func TestVersion_printsBuildInformation(t *testing.T) {
 // The wait command prints its progress only in an interactive terminal.
 func TestWait_interactiveTerminal_printsProgress(t *testing.T) {
 	t.Parallel()
-	for attended, want := range map[bool]string{
+	for interactive, want := range map[bool]string{
 		true:  "perdure: one is Pending after 10.0s\nperdure: one is Pending after 20.0s\n",
 		false: "",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h := setup(t)
-			h.attended = attended
+			h.interactive = interactive
 			h.mustRun("start", "hello", "--id", "one")
 			time.AfterFunc(25*time.Second, func() { h.Append("one", completed(`"hello"`)) })
 			h.mustRun("wait", "one")
 			if got := h.err.String(); got != want {
-				t.Errorf("attended %v: %q, want %q", attended, got, want)
+				t.Errorf("attended %v: %q, want %q", interactive, got, want)
 			}
 		})
 	}

@@ -107,7 +107,7 @@ func messagePrefix(h *tool) string { return h.adminHub.Config.Name + "/m/" }
 // Doctor reports lifecycle rules that expire required objects, and missing rules for objects that must expire.
 func TestDoctor_wrongBucketLifecycleRules_areReported(t *testing.T) {
 	t.Parallel()
-	for tells, rules := range map[string]func(h *tool) []dynamo.ExpiryRule{
+	for mentions, rules := range map[string]func(h *tool) []dynamo.ExpiryRule{
 		"no lifecycle rule expires objects under test/m/": func(*tool) []dynamo.ExpiryRule {
 			return []dynamo.ExpiryRule{{Prefix: "other/", Days: 1}}
 		},
@@ -124,14 +124,14 @@ func TestDoctor_wrongBucketLifecycleRules_areReported(t *testing.T) {
 			return []dynamo.ExpiryRule{{Prefix: messagePrefix(h), Days: 60}, {Prefix: "test/x/00", Filtered: true}}
 		},
 	} {
-		t.Run(tells, func(t *testing.T) {
+		t.Run(mentions, func(t *testing.T) {
 			t.Parallel()
 			onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 				healthy(h, hub)
 				setExpiryRules(h, rules(h)...)
 				code := h.run(ctx, "doctor")
 				if got := h.out.String(); code != operations.CodeProblems ||
-					strings.Count(got, "! payload store: ") != 1 || !strings.Contains(got, tells) {
+					strings.Count(got, "! payload store: ") != 1 || !strings.Contains(got, mentions) {
 					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
 				}
 			})
@@ -142,7 +142,7 @@ func TestDoctor_wrongBucketLifecycleRules_areReported(t *testing.T) {
 // Doctor reports exactly the problem of each case.
 func TestDoctor_problemOfTableOrQueues_isReported(t *testing.T) {
 	t.Parallel()
-	for tells, breakIt := range map[string]func(h *tool, hub *simhub.Hub, d *described, m *mappings){
+	for mentions, breakIt := range map[string]func(h *tool, hub *simhub.Hub, d *described, m *mappings){
 		`the key is "pk" and "other"`: func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.sort = "other" },
 		"the index byDue is missing": func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) {
 			d.indexes = d.indexes[:2]
@@ -162,7 +162,7 @@ func TestDoctor_problemOfTableOrQueues_isReported(t *testing.T) {
 		"dead letters of default: the queue contains about 1 dead letters": func(
 			h *tool, hub *simhub.Hub, _ *described, _ *mappings,
 		) {
-			buried(h.t, hub, "default", "poison: it", "{}")
+			addDeadLetter(h.t, hub, "default", "poison: it", "{}")
 		},
 		"the clock of this machine differs from the clock of AWS by 59s": func(
 			h *tool, _ *simhub.Hub, _ *described, _ *mappings,
@@ -204,7 +204,7 @@ func TestDoctor_problemOfTableOrQueues_isReported(t *testing.T) {
 			m.add("hasty", hub.Cloud.Queues.ARN(h.adminHub.Config.TimersURL), "Enabled")
 		},
 	} {
-		t.Run(tells, func(t *testing.T) {
+		t.Run(mentions, func(t *testing.T) {
 			t.Parallel()
 			onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 				d, m := healthy(h, hub)
@@ -214,7 +214,7 @@ func TestDoctor_problemOfTableOrQueues_isReported(t *testing.T) {
 				breakIt(h, hub, d, m)
 				code := h.run(ctx, "doctor")
 				if got := h.out.String(); code != operations.CodeProblems || strings.Count(got, "! ") != 1 ||
-					!strings.Contains(got, tells) || !strings.Contains(got, "impact: ") ||
+					!strings.Contains(got, mentions) || !strings.Contains(got, "impact: ") ||
 					!strings.Contains(got, "fix: ") {
 					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
 				}
@@ -226,7 +226,7 @@ func TestDoctor_problemOfTableOrQueues_isReported(t *testing.T) {
 // Doctor reports exactly the problem of each case: of functions, roles, builds, workers and the schedule group.
 func TestDoctor_problemOfFunctionsOrWorkers_isReported(t *testing.T) {
 	t.Parallel()
-	for tells, breakIt := range map[string]func(ctx context.Context, h *tool, hub *simhub.Hub, f *deployedFunctions){
+	for mentions, breakIt := range map[string]func(ctx context.Context, h *tool, hub *simhub.Hub, f *deployedFunctions){
 		`function perdure-test-worker: PERDURE_TABLE is "the-old-one"`: func(
 			_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions,
 		) {
@@ -282,7 +282,7 @@ func TestDoctor_problemOfFunctionsOrWorkers_isReported(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(tells, func(t *testing.T) {
+		t.Run(mentions, func(t *testing.T) {
 			t.Parallel()
 			onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 				healthy(h, hub)
@@ -290,7 +290,7 @@ func TestDoctor_problemOfFunctionsOrWorkers_isReported(t *testing.T) {
 				breakIt(ctx, h, hub, h.adminHub.Functions.(*deployedFunctions))
 				code := h.run(ctx, "doctor")
 				if got := h.out.String(); code != operations.CodeProblems || strings.Count(got, "! ") != 1 ||
-					!strings.Contains(got, tells) || !strings.Contains(got, "impact: ") ||
+					!strings.Contains(got, mentions) || !strings.Contains(got, "impact: ") ||
 					!strings.Contains(got, "fix: ") {
 					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
 				}
@@ -473,10 +473,10 @@ func TestDoctor_pausedHub_namesPauseAsCause(t *testing.T) {
 }
 
 // wantDoctor runs doctor, and checks that doctor reports a problem with the given text.
-func wantDoctor(ctx context.Context, h *tool, says string) {
+func wantDoctor(ctx context.Context, h *tool, wantText string) {
 	h.t.Helper()
-	if code := h.run(ctx, "doctor"); code != operations.CodeProblems || !strings.Contains(h.out.String(), says) {
-		h.t.Errorf("doctor exits with %d, and its output does not contain %q:\n%s", code, says, h.out.String())
+	if code := h.run(ctx, "doctor"); code != operations.CodeProblems || !strings.Contains(h.out.String(), wantText) {
+		h.t.Errorf("doctor exits with %d, and its output does not contain %q:\n%s", code, wantText, h.out.String())
 	}
 }
 
@@ -486,7 +486,7 @@ func TestDoctor_accountWithFewConcurrentExecutions_isReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		available, most, first int32 // most limits all mappings except the first; first limits the first mapping
-		tells                  string
+		mentions               string
 	}{
 		"default quota": {available: 0},
 		"enough":        {available: 100},
@@ -512,10 +512,10 @@ func TestDoctor_accountWithFewConcurrentExecutions_isReported(t *testing.T) {
 				m.all[0].ScalingConfig.MaximumConcurrency = &c.first
 				code := h.run(ctx, "doctor")
 				want := operations.CodeProblems
-				if c.tells == "" {
-					want, c.tells = 0, "no problems found"
+				if c.mentions == "" {
+					want, c.mentions = 0, "no problems found"
 				}
-				if got := h.out.String(); code != want || !strings.Contains(got, c.tells) ||
+				if got := h.out.String(); code != want || !strings.Contains(got, c.mentions) ||
 					strings.Count(got, "! ") > 1 {
 					t.Errorf("exit %d, want %d: %s%s", code, want, got, h.err.String())
 				}

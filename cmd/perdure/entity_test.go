@@ -22,7 +22,7 @@ func TestCallAndState_entity_printResultAndState(t *testing.T) {
 				Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`),
 			}
 		})
-		h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
+		h.SetQueryFunc(func(q provider.QueryRequest) (json.RawMessage, error) {
 			if q.InstanceID == "@account@bob" {
 				return json.RawMessage("null"), nil
 			}

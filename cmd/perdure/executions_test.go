@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// thrice returns a tool with the instance poller, which is in its third execution.
-func thrice(t *testing.T) *tool {
+// continuedTwice returns a tool with the instance poller, which is in its third execution.
+func continuedTwice(t *testing.T) *tool {
 	t.Helper()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "poller", "--input", "1")
@@ -27,7 +27,7 @@ func thrice(t *testing.T) *tool {
 
 func TestExecutions_limitAndCursor_printsPages(t *testing.T) {
 	t.Parallel()
-	h := thrice(t)
+	h := continuedTwice(t)
 	h.mustRun("executions", "poller")
 	h.wantGolden("executions.golden")
 	want := `{"instanceId":"poller","items":[{"executionId":"x3","number":3,"startedAt":"2026-07-01T04:00:00Z"},{"executionId":"x2","number":2,"startedAt":"2026-07-01T03:01:00Z"}],"nextCursor":"x2"}` + "\n"
@@ -45,12 +45,12 @@ func TestExecutions_limitAndCursor_printsPages(t *testing.T) {
 	h.wantError(cli.CodeError, "cursor does not belong to this list", "executions", "poller", "--cursor", "x9")
 	h.wantError(cli.CodeError, "--limit must be 1 to 1000, is 0", "executions", "poller", "--limit", "0")
 	h.wantError(cli.CodeError, "limit must be 1 to 1000, is 1001", "executions", "poller", "--limit", "1001")
-	h.wantError(cli.CodeError, "run perdure list", "executions", "nobody")
+	h.wantError(cli.CodeError, "run perdure list", "executions", "missing")
 }
 
 func TestHistory_pastExecution_isPrinted(t *testing.T) {
 	t.Parallel()
-	h := thrice(t)
+	h := continuedTwice(t)
 	h.mustRun("history", "poller", "--execution", "x2")
 	h.wantGolden("history-past.golden")
 	if got := h.mustRun("history", "poller"); !strings.Contains(got,
@@ -66,7 +66,7 @@ func TestHistory_pastExecution_isPrinted(t *testing.T) {
 
 func TestHistory_json_containsAllExecutions(t *testing.T) {
 	t.Parallel()
-	h := thrice(t)
+	h := continuedTwice(t)
 	ids := func(args ...string) string {
 		t.Helper()
 		doc, err := history.DecodeDocument([]byte(h.mustRun(append([]string{"history", "poller", "--json"},
@@ -120,7 +120,7 @@ func TestHistory_jsonOfContinuedInstance_isReplayedByTestKit(t *testing.T) {
 func pause(ctx *perdure.OrchestrationContext) error { return perdure.Sleep(ctx, time.Minute) }
 
 func listen(ctx *perdure.OrchestrationContext) error {
-	_, err := perdure.WaitForExternalEvent[int](ctx, "go on").Await(ctx)
+	_, err := perdure.WaitForExternalEvent[int](ctx, "continue").Await(ctx)
 	return err
 }
 

@@ -41,10 +41,10 @@ func TestImport_exportedHistory_isReplayed(t *testing.T) {
 	}
 
 	for code, want := range map[string]struct {
-		exit    int
-		says    string
-		outcome verification.Outcome
-		eventID int64
+		exit     int
+		wantText string
+		outcome  verification.Outcome
+		eventID  int64
 	}{
 		"same": {
 			0, "execution x1, 6 events, Completed: matches the history\n", verification.OutcomeContinues, 0,
@@ -62,7 +62,7 @@ func TestImport_exportedHistory_isReplayed(t *testing.T) {
 		binary := orchestratorOf(t, code)
 		home := setup(t)
 		if exit := home.run(t.Context(), "import", file, "--binary", binary); exit != want.exit ||
-			!strings.Contains(home.out.String(), want.says) {
+			!strings.Contains(home.out.String(), want.wantText) {
 			t.Errorf("%s: exit %d, %s%s", code, exit, home.out.String(), home.err.String())
 		}
 		home.in = text
@@ -92,5 +92,5 @@ func TestImport_missingHistoryOrBinary_isAnError(t *testing.T) {
 	h.wantError(cli.CodeError, "--timeout must be more than 0", "import", file, "--binary", "x", "--timeout", "0s")
 	h.wantError(cli.CodeTimeout, "increase --timeout", "import", file, "--binary", orchestratorOf(t, "same"),
 		"--timeout", "1ns")
-	h.wantError(cli.CodeError, "instance not found", "export", "nobody")
+	h.wantError(cli.CodeError, "instance not found", "export", "missing")
 }

@@ -184,7 +184,7 @@ func (w *world) open(codecs []perdure.Codec) {
 		for ; d > 0; d -= 24 * time.Hour {
 			time.Sleep(min(d, 24*time.Hour))
 			synctest.Wait()
-			if _, err := w.hub.Timekeeper.Sweep(w.t.Context()); err != nil {
+			if _, err := w.hub.Renewer.Sweep(w.t.Context()); err != nil {
 				w.t.Error(err)
 			}
 		}

@@ -113,7 +113,7 @@ func TestCommands_overAPI(t *testing.T) {
 		TestRestart_endedInstance_printsNewID,
 		TestRestart_fromEvent_isNamedInErrorAndHistory,
 		TestScheduleCommands_runningSchedules_showAndChangeThem,
-		TestScheduleShow_beforeFirstTurn_saysDefinitionIsUnknown,
+		TestScheduleShow_beforeFirstTurn_reportsUnknownDefinition,
 		TestScheduleShow_pausedInstance_showsCallerAndReason,
 		TestScheduleShow_blockedRun_showsItsStatus,
 		TestScheduleCommands_invalidArguments_areErrors,

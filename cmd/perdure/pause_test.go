@@ -23,10 +23,10 @@ import (
 
 // mappings simulates the event source mappings of Lambda. A change of state takes three polls.
 type mappings struct {
-	all   []lambdatypes.EventSourceMappingConfiguration
-	looks map[string]int // the number of polls until the change of a mapping completes
-	dies  int            // the number of the update that fails; 0 for none
-	sent  int
+	all     []lambdatypes.EventSourceMappingConfiguration
+	polls   map[string]int // the number of polls until the change of a mapping completes
+	crashes int            // the number of the update that fails; 0 for none
+	sent    int
 	// deployment, if not nil, returns the error of GetEventSourceMapping.
 	deployment func(uuid string) error
 	// changes counts the changes of state. Its value is the LastModified time in seconds.
@@ -72,7 +72,7 @@ func (m *mappings) GetEventSourceMapping(
 	if m.deployment != nil {
 		return nil, m.deployment(*in.UUID)
 	}
-	if m.looks[*in.UUID]--; m.looks[*in.UUID] == 0 {
+	if m.polls[*in.UUID]--; m.polls[*in.UUID] == 0 {
 		m.settle(in.UUID)
 	}
 	return &lambda.GetEventSourceMappingOutput{UUID: c.UUID, State: c.State, LastModified: c.LastModified}, nil
@@ -83,13 +83,13 @@ func (m *mappings) UpdateEventSourceMapping(
 ) (*lambda.UpdateEventSourceMappingOutput, error) {
 	c := m.find(in.UUID)
 	switch m.sent++; {
-	case m.sent == m.dies:
+	case m.sent == m.crashes:
 		return nil, errors.New("the network is away")
 	case strings.HasSuffix(*c.State, "ing"):
 		return nil, &lambdatypes.ResourceInUseException{}
 	}
 	m.set(in.UUID, map[bool]string{true: "Enabling", false: "Disabling"}[*in.Enabled])
-	m.looks[*in.UUID] = 3
+	m.polls[*in.UUID] = 3
 	return &lambda.UpdateEventSourceMappingOutput{}, nil
 }
 
@@ -97,7 +97,7 @@ func (m *mappings) UpdateEventSourceMapping(
 func (m *mappings) settle(uuid *string) {
 	if state := *m.find(uuid).State; strings.HasSuffix(state, "ing") {
 		m.set(uuid, strings.TrimSuffix(state, "ing")+"ed")
-		m.looks[*uuid] = 0
+		m.polls[*uuid] = 0
 	}
 }
 
@@ -112,7 +112,7 @@ func (m *mappings) states() (states []string) {
 // timers, and for a queue of another hub.
 func deployed(h *tool, hub *simhub.Hub) *mappings {
 	where := hub.Provider.Config()
-	m := &mappings{looks: map[string]int{}}
+	m := &mappings{polls: map[string]int{}}
 	m.add("orchestrator", hub.Cloud.Queues.ARN(where.InboxURL), "Enabled")
 	m.add("worker", hub.Cloud.Queues.ARN(where.WorkQueues["default"]), "Enabled")
 	m.add("disabled", hub.Cloud.Queues.ARN(where.WorkQueues["default"]), "Disabled")
@@ -158,7 +158,7 @@ func TestResume_pausedHub_restoresMappings(t *testing.T) {
 		h.wantError(cli.CodeError, "unexpected argument", "pause", "order-7", "order-8")
 		h.wantError(cli.CodeError, "use --all to enable", "resume")
 
-		m.dies = 2 // the update of the second mapping fails
+		m.crashes = 2 // the update of the second mapping fails
 		h.wantError(cli.CodeError, "repeat perdure pause", "pause", "--yes")
 		h.mustRun("start", "hello", "--id", "one") // a partly paused hub accepts the start
 		records, err := hub.Provider.FetchRecords(ctx, "inbox")
@@ -171,7 +171,7 @@ func TestResume_pausedHub_restoresMappings(t *testing.T) {
 		}
 		want("Disabled", "Disabled", "Disabled", "Disabled", "Enabled")
 
-		m.dies = m.sent + 2
+		m.crashes = m.sent + 2
 		h.wantError(cli.CodeError, "repeat perdure resume", "resume")
 		if got := h.mustRun("resume", "--json"); !strings.Contains(got,
 			`{"queue":"inbox","uuid":"orchestrator","function":"perdure-test-orchestrator","state":"Enabled"}`) {
@@ -209,13 +209,13 @@ func TestResume_diedAfterLastMapping_mappingDisabledLaterStaysDisabled(t *testin
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
 		h.mustRun("pause", "--yes")
-		m.dies = m.sent + 3 // the update of the last of three mappings is applied, but the response is lost
+		m.crashes = m.sent + 3 // the update of the last of three mappings is applied, but the response is lost
 		h.wantError(cli.CodeError, "repeat perdure resume", "resume")
 		m.set(aws.String("renewer"), "Enabled") // Lambda has applied the update
 		if got := m.states(); !slices.Equal(got, asBefore) {
 			h.t.Fatal(got)
 		}
-		m.dies = 0
+		m.crashes = 0
 		staysDisabled(h, m)
 	})
 }
@@ -233,9 +233,9 @@ func staysDisabled(h *tool, m *mappings) {
 
 // resumeDiesWaiting runs a resume whose process crashes while Lambda enables the mappings.
 func resumeDiesWaiting(ctx context.Context, h *tool) error {
-	dying := *h.adminHub
-	dying.Sleep = func(context.Context, time.Duration) error { return errors.New("the process has died") }
-	_, err := dying.Resume(ctx, false)
+	crashing := *h.adminHub
+	crashing.Sleep = func(context.Context, time.Duration) error { return errors.New("the process has died") }
+	_, err := crashing.Resume(ctx, false)
 	return err
 }
 
@@ -337,8 +337,8 @@ func TestPauseAndResume_concurrent_loseNoMapping(t *testing.T) {
 							one.Table, one.Lambda = tableAt{one.Table, at}, lambdaAt{one.Lambda, at}
 							limited, stop := context.WithTimeout(ctx, cli.DeploymentTimeout)
 							defer stop()
-							said := ofMeanwhile[first](limited, &one)
-							if ran = calls >= n; first == "pause" && said == nil &&
+							gotText := ofMeanwhile[first](limited, &one)
+							if ran = calls >= n; first == "pause" && gotText == nil &&
 								slices.ContainsFunc(m.states()[:4], func(s string) bool {
 									return s != "Disabled"
 								}) {
@@ -477,7 +477,7 @@ func (s *slowly) UpdateEventSourceMapping(
 ) (*lambda.UpdateEventSourceMappingOutput, error) {
 	out, err := s.mappings.UpdateEventSourceMapping(ctx, in, o...)
 	if err == nil {
-		s.looks[*in.UUID] = 20
+		s.polls[*in.UUID] = 20
 	}
 	return out, err
 }

@@ -32,13 +32,13 @@ func TestResume_mappingChangedByDeployment_isEnabled(t *testing.T) {
 			onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 				m := deployed(h, hub)
 				h.mustRun("pause", "--yes")
-				m.dies = m.sent + 2
+				m.crashes = m.sent + 2
 				h.wantError(cli.CodeError, "repeat perdure resume", "resume")
 				m.set(aws.String("orchestrator"), "Disabled") // Lambda reports the change
 				deploys(m.find(aws.String("orchestrator")))
 				h.mustRun("resume")
 				if got := m.states(); !slices.Equal(got, asBefore) {
-					h.t.Errorf("the mappings are %v, and said %s", got, h.err.String())
+					h.t.Errorf("the mappings are %v, and the output %s", got, h.err.String())
 				}
 			})
 		})
@@ -59,7 +59,7 @@ func TestPause_concurrentDeployment_isAnError(t *testing.T) {
 		h.adminHub.Sleep = func(ctx context.Context, d time.Duration) error {
 			if worker := m.find(aws.String("worker")); *worker.State == "Disabling" {
 				m.set(worker.UUID, "Enabled") // the state in the template
-				m.looks["worker"] = 0
+				m.polls["worker"] = 0
 			}
 			return waitFor(ctx, d)
 		}
@@ -88,15 +88,15 @@ func TestDoctor_partlyPausedHub_namesMappingsAndFix(t *testing.T) {
 	})
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		_, m := healthy(h, hub)
-		m.dies = 2
-		dying := *h.adminHub
-		dying.Table = tableAt{h.adminHub.Table, func() error {
+		m.crashes = 2
+		crashing := *h.adminHub
+		crashing.Table = tableAt{h.adminHub.Table, func() error {
 			if m.sent > 1 {
 				return errDead
 			}
 			return nil
 		}}
-		if _, err := dying.Pause(ctx); err == nil {
+		if _, err := crashing.Pause(ctx); err == nil {
 			h.t.Fatal("Pause succeeded; want an error")
 		}
 		wantDoctor(ctx, h, "did not complete: it is still running or was interrupted")

@@ -44,7 +44,7 @@ func TestPause_diesAfterConcurrentResume_losesNoMapping(t *testing.T) {
 								h.mustRun("pause", "--yes")
 							}
 							whole, calls := *h.adminHub, 0
-							dying := whole
+							crashing := whole
 							step := func() error {
 								if calls++; calls == at {
 									_, _ = whole.Resume(ctx, false) // may report the running pause
@@ -54,10 +54,10 @@ func TestPause_diesAfterConcurrentResume_losesNoMapping(t *testing.T) {
 								}
 								return nil
 							}
-							dying.Table, dying.Lambda = tableAt{whole.Table, step}, lambdaAt{whole.Lambda, step}
+							crashing.Table, crashing.Lambda = tableAt{whole.Table, step}, lambdaAt{whole.Lambda, step}
 							limited, stop := context.WithTimeout(ctx, cli.DeploymentTimeout)
 							defer stop()
-							_, _ = dying.Pause(limited)
+							_, _ = crashing.Pause(limited)
 							ran, died = calls >= at, calls > at+after
 							m.settled()
 
@@ -81,29 +81,29 @@ func TestPause_diesAfterConcurrentResume_losesNoMapping(t *testing.T) {
 // disables one of them instead, a later pause and resume leave it disabled.
 func TestResume_diesAtAnyCall_nextResumeRestoresMappings(t *testing.T) {
 	t.Parallel()
-	for _, somebody := range []bool{false, true} {
+	for _, concurrent := range []bool{false, true} {
 		for at, died := 1, true; died; at++ {
-			t.Run(fmt.Sprintf("at call %d, somebody disables: %t", at, somebody), func(t *testing.T) {
+			t.Run(fmt.Sprintf("at call %d, concurrent change: %t", at, concurrent), func(t *testing.T) {
 				onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 					m := deployed(h, hub)
 					h.mustRun("pause", "--yes")
 					whole, calls := *h.adminHub, 0
-					dying := whole
+					crashing := whole
 					step := func() error {
 						if calls++; calls >= at {
 							return errDead
 						}
 						return nil
 					}
-					dying.Table, dying.Lambda = tableAt{whole.Table, step}, lambdaAt{whole.Lambda, step}
+					crashing.Table, crashing.Lambda = tableAt{whole.Table, step}, lambdaAt{whole.Lambda, step}
 					limited, stop := context.WithTimeout(ctx, cli.DeploymentTimeout)
 					defer stop()
-					_, _ = dying.Resume(limited, false)
+					_, _ = crashing.Resume(limited, false)
 					died = calls >= at
 					m.settled()
 
 					want := slices.Clone(asBefore)
-					if worker := m.find(aws.String("worker")); somebody && *worker.State == "Enabled" {
+					if worker := m.find(aws.String("worker")); concurrent && *worker.State == "Enabled" {
 						m.set(worker.UUID, "Disabled")
 						want[1] = "Disabled"
 					}
@@ -126,21 +126,21 @@ func TestResume_pauseDied_warnsThatPauseMayBeRunning(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
-		dying := *h.adminHub
+		crashing := *h.adminHub
 		calls := 0
-		dying.Lambda = lambdaAt{h.adminHub.Lambda, func() error {
+		crashing.Lambda = lambdaAt{h.adminHub.Lambda, func() error {
 			if calls++; calls > 8 {
 				return errDead
 			}
 			return nil
 		}}
-		dying.Table = tableAt{h.adminHub.Table, func() error {
+		crashing.Table = tableAt{h.adminHub.Table, func() error {
 			if calls > 8 {
 				return errDead
 			}
 			return nil
 		}}
-		if _, err := dying.Pause(ctx); !errors.Is(err, errDead) {
+		if _, err := crashing.Pause(ctx); !errors.Is(err, errDead) {
 			h.t.Fatal(err)
 		}
 		m.settled()

@@ -49,7 +49,7 @@ func TestStatus_pendingTasks_arePrinted(t *testing.T) {
 	if out := h.mustRun("status", "order-7", "--pending=false"); strings.Contains(out, "charge") {
 		t.Errorf("without: %s", out)
 	}
-	var answer struct {
+	var response struct {
 		Status  string `json:"status"`
 		Pending struct {
 			Total int `json:"total"`
@@ -58,9 +58,9 @@ func TestStatus_pendingTasks_arePrinted(t *testing.T) {
 			} `json:"items"`
 		} `json:"pending"`
 	}
-	if err := json.Unmarshal([]byte(h.mustRun("status", "order-7", "--json")), &answer); err != nil ||
-		answer.Status != "Running" || answer.Pending.Total != 8 || answer.Pending.Items[0].Name != "charge" {
-		t.Errorf("as JSON: %+v, %v", answer, err)
+	if err := json.Unmarshal([]byte(h.mustRun("status", "order-7", "--json")), &response); err != nil ||
+		response.Status != "Running" || response.Pending.Total != 8 || response.Pending.Items[0].Name != "charge" {
+		t.Errorf("as JSON: %+v, %v", response, err)
 	}
 	h.wantError(cli.CodeError, "--limit must be 1 to 1000", "status", "order-7", "--limit", "0")
 }

@@ -12,7 +12,7 @@ func TestQuery_printsResult(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.wantError(cli.CodeError, "no orchestrator function", "query", "order-7", "progress")
-	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
+	h.SetQueryFunc(func(q provider.QueryRequest) (json.RawMessage, error) {
 		if q.Name == "lost" {
 			return nil, &provider.QueryError{
 				InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryHandlerNotFound,

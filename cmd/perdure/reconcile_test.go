@@ -51,7 +51,7 @@ func TestReconcile_lostMessages_areSentAgain(t *testing.T) {
 			!strings.Contains(h.err.String(), "nothing is sent for 6m10s") {
 			t.Errorf("printed %s%s", got, h.err.String())
 		}
-		buried(h.t, hub, "timers", "corrupt: it", "{}")
+		addDeadLetter(h.t, hub, "timers", "corrupt: it", "{}")
 		h.wantErrorAfter("perdure dead-letters drop", "reconcile", "--after-restore", "--yes")
 		h.wantError(cli.CodeError, "--lookback must be 0 to 28 days", "reconcile", "--lookback", "40d", "--yes")
 		h.wantError(cli.CodeError, "do not use it with --cursor", "reconcile", "--after-restore", "--cursor", "x",
@@ -60,9 +60,9 @@ func TestReconcile_lostMessages_areSentAgain(t *testing.T) {
 }
 
 // wantErrorAfter runs a command that must fail, and checks that its error output contains the given text.
-func (h *tool) wantErrorAfter(tells string, args ...string) {
+func (h *tool) wantErrorAfter(mentions string, args ...string) {
 	h.t.Helper()
-	if code := h.run(h.t.Context(), args...); code != cli.CodeError || !strings.Contains(h.err.String(), tells) {
+	if code := h.run(h.t.Context(), args...); code != cli.CodeError || !strings.Contains(h.err.String(), mentions) {
 		h.t.Errorf("perdure %s: exit %d, %s", strings.Join(args, " "), code, h.err.String())
 	}
 }
@@ -82,7 +82,7 @@ func TestReconcile_afterRestoreWithoutPause_deletesNothing(t *testing.T) {
 
 		h.mustRun("pause", "--yes")
 		m.set(aws.String("worker"), "Enabling") // only one mapping is not disabled
-		m.looks["worker"] = 3
+		m.polls["worker"] = 3
 		h.wantError(cli.CodeError, "is Enabling), and nothing was deleted", "reconcile", "--after-restore", "--yes")
 		h.mustRun("resume", "--all")
 		hub.ServeFor(ctx, time.Hour)

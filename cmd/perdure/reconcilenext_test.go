@@ -69,15 +69,15 @@ func TestReconcile_interrupted_printsCommandWithSameFlags(t *testing.T) {
 	t.Parallel()
 	onThrottled(t, func(ctx context.Context, h *tool, throttle *func(id string) bool) {
 		ids := h.startMany(ctx, 700)
-		dying, die := context.WithCancel(ctx)
-		defer die()
+		crashing, crash := context.WithCancel(ctx)
+		defer crash()
 		*throttle = func(id string) bool {
 			if id == ids[100] {
-				die()
+				crash()
 			}
 			return false
 		}
-		if code := h.run(dying, "reconcile", "--yes", "--lookback", "17d", "--hub", "staging", "--concurrency",
+		if code := h.run(crashing, "reconcile", "--yes", "--lookback", "17d", "--hub", "staging", "--concurrency",
 			"3"); code != cli.CodeError {
 			t.Fatal(code)
 		}
@@ -115,22 +115,22 @@ func TestReconcile_firstPageHasDeferredInstance_printsCursor(t *testing.T) {
 		if !strings.Contains(got, "499 instances, 1 waiting for a retry, 0 failed; to continue from here: --cursor ") ||
 			!strings.Contains(got,
 				"1599 instances, 1 waiting for a retry, 0 failed; to continue from here: --cursor ") {
-			t.Errorf("it says %s", got)
+			t.Errorf("it prints %s", got)
 		}
 		if !strings.Contains(got, "\nwaiting for DynamoDB, 1 minute so far\n") ||
 			!strings.Contains(got, "\nwaiting for DynamoDB, 60 minutes so far\n") {
 			t.Errorf("the output during the wait is %s", got)
 		}
 
-		dying, die := context.WithCancel(ctx)
-		defer die()
+		crashing, crash := context.WithCancel(ctx)
+		defer crash()
 		*throttle = func(id string) bool {
 			if id == ids[10] {
-				die()
+				crash()
 			}
 			return id == ids[1599]
 		}
-		h.run(dying, "reconcile", "--yes", "--lookback", "17d", "--concurrency", "1")
+		h.run(crashing, "reconcile", "--yes", "--lookback", "17d", "--concurrency", "1")
 		_, cursor, found := strings.Cut(h.err.String(),
 			"interrupted; continue with perdure reconcile --lookback 17d --concurrency 1 --yes --cursor ")
 		*throttle = nil

@@ -27,7 +27,7 @@ func TestRestart_endedInstance_printsNewID(t *testing.T) {
 	if got := h.mustRun("status", "two"); !strings.Contains(got, "Start at       2026-07-01T04:00:00Z\n") {
 		t.Errorf("status: %s", got)
 	}
-	h.wantError(cli.CodeError, "instance not found", "restart", "nobody")
+	h.wantError(cli.CodeError, "instance not found", "restart", "missing")
 }
 
 // The error and the history of the new instance name the event of the restart.

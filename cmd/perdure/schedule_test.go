@@ -82,7 +82,7 @@ func TestScheduleCommands_runningSchedules_showAndChangeThem(t *testing.T) {
 	}
 }
 
-func TestScheduleShow_beforeFirstTurn_saysDefinitionIsUnknown(t *testing.T) {
+func TestScheduleShow_beforeFirstTurn_reportsUnknownDefinition(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, perdure.NewRegistry())
 	h := setup(t)
@@ -150,6 +150,6 @@ func TestScheduleCommands_invalidArguments_areErrors(t *testing.T) {
 		"--orchestration", "hello", "--expression", "often")
 	h.wantError(cli.CodeError, "--from must be an RFC 3339 time", "schedule", "put", "s", "--orchestration", "hello",
 		"--expression", "@daily", "--from", "soon")
-	h.wantError(cli.CodeError, `schedule not found in hub "default"`, "schedule", "show", "nobody")
-	h.wantError(cli.CodeError, `schedule not found in hub "default"`, "schedule", "resume", "nobody")
+	h.wantError(cli.CodeError, `schedule not found in hub "default"`, "schedule", "show", "missing")
+	h.wantError(cli.CodeError, `schedule not found in hub "default"`, "schedule", "resume", "missing")
 }

@@ -64,12 +64,12 @@ func read(t *testing.T, address string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,18 +104,18 @@ func TestUI_endpoint_receivesRequestsWithoutBrowserHeaders(t *testing.T) {
 	}
 	r.Header.Set("Cookie", "secret=1")
 	r.Header.Set("Authorization", "Basic x")
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
+	defer response.Body.Close()
 	var got struct {
 		Method string      `json:"method"`
 		URI    string      `json:"uri"`
 		Body   string      `json:"body"`
 		Header http.Header `json:"header"`
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&got); err != nil {
+	if err := json.NewDecoder(response.Body).Decode(&got); err != nil {
 		t.Fatal(err)
 	}
 	if got.Method != http.MethodPost || got.URI != "/v1/instances/~YS9i/events/a%20b?x=1" || got.Body != `{"a":1}` ||

@@ -297,7 +297,7 @@ func TestPauseAndResume_instance_sendRequests(t *testing.T) {
 	if !slices.Equal(kinds, want) || len(ids) != 4 || slices.Contains(slices.Collect(maps.Values(ids)), false) {
 		t.Errorf("sent %+v", h.Sent())
 	}
-	h.wantError(cli.CodeError, "instance not found", "pause", "nobody")
+	h.wantError(cli.CodeError, "instance not found", "pause", "missing")
 	h.Append("one", at(2*time.Second, history.Event{Kind: history.OrchestrationCompleted}))
 	h.wantError(cli.CodeError, "has ended", "resume", "one")
 }
@@ -307,11 +307,11 @@ func TestCommands_cancelledInstance_showReason(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.mustRun("start", "hello", "--id", "one")
-	asked := at(time.Second, history.Event{
+	requested := at(time.Second, history.Event{
 		Kind: history.CancelRequested, Reason: "requested", Message: "withdrawn",
 		RequestedBy: history.RequestedByClient,
 	})
-	h.Append("one", asked)
+	h.Append("one", requested)
 	if got := h.mustRun("list", "--status", "Cancelling"); !strings.Contains(got, "\none ") {
 		t.Errorf("cancelling: %s", got)
 	}
@@ -355,8 +355,8 @@ func TestRaiseTerminateCancel_invalidArguments_sendNothing(t *testing.T) {
 	h.Append("over", history.Event{Kind: history.ActivityScheduled, Name: "charge"}, completed("1"))
 	long := func(n int) string { return strings.Repeat("x", n) }
 	for _, tt := range []struct {
-		tells string
-		args  []string
+		mentions string
+		args     []string
 	}{
 		{"expected 2 arguments; usage: perdure raise ID EVENT", []string{"raise", "one"}},
 		{"expected 2 arguments", []string{"raise", "one", "e", "x"}},
@@ -371,19 +371,19 @@ func TestRaiseTerminateCancel_invalidArguments_sendNothing(t *testing.T) {
 		{"eventId must be 1 to 256 bytes, is 0", []string{"raise", "one", "e", "--event-id", ""}},
 		{"eventId must be 1 to 256 bytes, is 257", []string{"raise", "one", "e", "--event-id", long(257)}},
 		{"eventId is not valid UTF-8", []string{"raise", "one", "e", "--event-id", "\xff"}},
-		{"run perdure list", []string{"raise", "nobody", "e"}},
+		{"run perdure list", []string{"raise", "missing", "e"}},
 		{"instance has ended; see perdure status", []string{"raise", "over", "e"}},
 		{"missing argument ID", []string{"terminate"}},
 		{`unexpected argument "x"`, []string{"terminate", "one", "x"}},
 		{"message must be 0 to 1024 bytes, is 1025", []string{"terminate", "one", "--message", long(1025)}},
-		{"run perdure list", []string{"terminate", "nobody"}},
+		{"run perdure list", []string{"terminate", "missing"}},
 		{"instance has ended", []string{"terminate", "over"}},
 		{"missing argument ID; usage: perdure cancel [ID]", []string{"cancel"}},
 		{`unexpected argument "x"`, []string{"cancel", "one", "x"}},
 		{"message must be 0 to 1024 bytes, is 1025", []string{"cancel", "one", "--message", long(1025)}},
-		{"run perdure list", []string{"cancel", "nobody"}},
+		{"run perdure list", []string{"cancel", "missing"}},
 		{"instance has ended; see perdure status", []string{"cancel", "over"}},
-		{"run perdure list", []string{"cancel", "nobody", "--activity", "2"}},
+		{"run perdure list", []string{"cancel", "missing", "--activity", "2"}},
 		{
 			"activity not found in the current execution; perdure history lists",
 			[]string{"cancel", "one", "--activity", "2"},
@@ -392,7 +392,7 @@ func TestRaiseTerminateCancel_invalidArguments_sendNothing(t *testing.T) {
 		{"activityId must be at least 1, is 0", []string{"cancel", "one", "--activity", "0"}},
 		{`invalid argument "charge" for "--activity"`, []string{"cancel", "one", "--activity", "charge"}},
 	} {
-		h.wantError(cli.CodeError, tt.tells, tt.args...)
+		h.wantError(cli.CodeError, tt.mentions, tt.args...)
 	}
 	if sent := h.Sent(); len(sent) > 0 {
 		t.Errorf("sent %+v", sent)

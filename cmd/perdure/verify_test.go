@@ -153,7 +153,7 @@ func TestVerify_matchingCode_succeeds(t *testing.T) {
 // Each of these changes would block an instance or crash the function. verify reports the difference.
 func TestVerify_incompatibleCode_isReported(t *testing.T) {
 	t.Parallel()
-	for code, tells := range map[string]string{
+	for code, wanted := range map[string]string{
 		"changed":       `history has ActivityScheduled "charge", the code requested ActivityScheduled "authorize"`,
 		"other version": `version "1" is not registered`,
 		"dies":          "no rates are there",
@@ -164,11 +164,12 @@ func TestVerify_incompatibleCode_isReported(t *testing.T) {
 		h.mustRun("start", "hello", "--id", "c")
 		exit, v := h.verified(code)
 		if exit != cli.CodeFailed || v.Replayed != 3 || len(v.Findings) != 2 || v.Findings[0].InstanceID != "a" ||
-			v.Findings[0].Outcome != verification.OutcomeWouldBlock || !strings.Contains(v.Findings[0].Problem, tells) {
+			v.Findings[0].Outcome != verification.OutcomeWouldBlock ||
+			!strings.Contains(v.Findings[0].Problem, wanted) {
 			t.Errorf("%s: exit %d, %+v; %s", code, exit, v, h.err.String())
 		}
 		if !strings.Contains(h.err.String(), "2 of 3 replayed instances would be blocked") {
-			t.Errorf("%s: says %s", code, h.err.String())
+			t.Errorf("%s: got %s", code, h.err.String())
 		}
 		if code == "changed" && v.Findings[0].EventID != 3 {
 			t.Errorf("differs at %d", v.Findings[0].EventID)
@@ -275,14 +276,14 @@ func TestVerify_invalidBinary_isAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	directory := t.TempDir()
-	for tells, binary := range map[string]string{
+	for wanted, binary := range map[string]string{
 		"--binary " + directory +
 			" is a directory; build the orchestrator for this machine and specify the file": directory,
 		"--binary is required": "", "; build it for this machine": text, "no such file": "/no/such/binary",
 		"cannot replay histories": "true",
 		"has no orchestrations; add them to the registry that it passes to lambdahandler.StartOrchestrator": orchestratorOf(t, "has none"),
 	} {
-		h.wantError(cli.CodeError, tells, "verify", "--binary", binary)
+		h.wantError(cli.CodeError, wanted, "verify", "--binary", binary)
 	}
 	h.wantError(cli.CodeError, "--max-instances must be 1 or more", "verify", "--binary", "x", "--max-instances", "0")
 	h.wantError(cli.CodeError, "--timeout must be more than 0", "verify", "--binary", "x", "--timeout", "0s")

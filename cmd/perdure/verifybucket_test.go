@@ -136,12 +136,12 @@ func scanning(t *testing.T, encoded bool, lengths ...int) (*tool, *bucket) {
 }
 
 // unread fails the test unless the instance is unread for the given reason.
-func (h *tool) unread(tells, code string) {
+func (h *tool) unread(mentions, code string) {
 	h.t.Helper()
 	exit, v := h.verified(code)
 	if exit != cli.CodeError || len(v.Findings) != 1 || v.Findings[0].Outcome != verification.OutcomeUnread ||
-		v.Findings[0].InstanceID != "a" || !strings.Contains(v.Findings[0].Problem, tells) {
-		h.t.Errorf("exit %d, %+v; %s; want %s", exit, v, h.err.String(), tells)
+		v.Findings[0].InstanceID != "a" || !strings.Contains(v.Findings[0].Problem, mentions) {
+		h.t.Errorf("exit %d, %+v; %s; want %s", exit, v, h.err.String(), mentions)
 	}
 }
 
@@ -248,24 +248,24 @@ func TestVerify_bucketThrottles_retriesUntilTimeout(t *testing.T) {
 // requestForever runs a binary that requests an object without a reference in a history, and then one object in a loop.
 func requestForever() {
 	l := replaycheck.NewBinaryConn(os.Stdin, os.Stdout)
-	ask := func(key string) bool {
-		var answer replaycheck.Request
-		if l.Send(replaycheck.Reply{Object: key}) != nil || l.Receive(&answer) != nil {
+	query := func(key string) bool {
+		var response replaycheck.Request
+		if l.Send(replaycheck.Reply{Object: key}) != nil || l.Receive(&response) != nil {
 			return false
 		}
-		if answer.Bytes > 0 {
-			_, err := l.ReceiveObject(answer.Bytes)
+		if response.Bytes > 0 {
+			_, err := l.ReceiveObject(response.Bytes)
 			return err == nil
 		}
-		return answer.Problem != ""
+		return response.Problem != ""
 	}
-	var asked replaycheck.Request
-	if l.Send(replaycheck.Reply{Ready: map[string][]string{"fulfil": {"1"}}}) != nil || l.Receive(&asked) != nil {
+	var requested replaycheck.Request
+	if l.Send(replaycheck.Reply{Ready: map[string][]string{"fulfil": {"1"}}}) != nil || l.Receive(&requested) != nil {
 		return
 	}
-	for i := range asked.Replay.Events {
-		if key := asked.Replay.Events[i].Result.StorageKey(); key != "" {
-			for ask("x/00/another/object") && ask(key) {
+	for i := range requested.Replay.Events {
+		if key := requested.Replay.Events[i].Result.StorageKey(); key != "" {
+			for query("x/00/another/object") && query(key) {
 				fmt.Fprintln(os.Stderr, "asked for", key)
 			}
 		}

@@ -38,15 +38,15 @@ func TestVerify_unreadableHistory_fails(t *testing.T) {
 		v.Findings[0].Outcome != verification.OutcomeUnread || v.Findings[0].InstanceID != "i0" {
 		t.Errorf("exit %d, %+v", exit, v)
 	}
-	if says := h.err.String(); !strings.Contains(says, "1 of 10 instances could not be replayed: i0 (") ||
-		!strings.Contains(says, "torn: ") || !strings.Contains(says, "--allow-unread") {
-		t.Errorf("says %s", says)
+	if wantText := h.err.String(); !strings.Contains(wantText, "1 of 10 instances could not be replayed: i0 (") ||
+		!strings.Contains(wantText, "torn: ") || !strings.Contains(wantText, "--allow-unread") {
+		t.Errorf("got %s", wantText)
 	}
 
 	h = unreadable(t, 7)
 	if exit, _ := h.verified("same"); exit != cli.CodeError ||
 		!strings.Contains(h.err.String(), "7 of 10 instances could not be replayed: i0, i1, i2, i3, i4 and 2 more (") {
-		t.Errorf("exit %d, says %s", exit, h.err.String())
+		t.Errorf("exit %d, got %s", exit, h.err.String())
 	}
 	if exit, _ := h.verified("changed"); exit != cli.CodeFailed {
 		t.Errorf("exit %d although three instances would be blocked", exit)

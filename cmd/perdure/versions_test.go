@@ -107,12 +107,12 @@ func TestVersions_historyIsNotCounted_isAnError(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"--json=false", "--json"} {
 		h := unreadable(t, 0)
-		exits := func(tells, prints string, more ...string) {
+		exits := func(mentions, prints string, more ...string) {
 			t.Helper()
 			code := h.run(t.Context(), append([]string{"versions", "--changes", form}, more...)...)
-			if says := h.err.String(); code != cli.CodeError || !strings.Contains(says, tells) ||
-				strings.Count(says, "\n") != 1 {
-				t.Errorf("%s %v: exit %d, says %s", form, more, code, says)
+			if wantText := h.err.String(); code != cli.CodeError || !strings.Contains(wantText, mentions) ||
+				strings.Count(wantText, "\n") != 1 {
+				t.Errorf("%s %v: exit %d, got %s", form, more, code, wantText)
 			}
 			if form == "--json" && !strings.Contains(h.out.String(), prints) || h.out.Len() == 0 {
 				t.Errorf("%s %v: printed %s", form, more, h.out.String())

@@ -148,7 +148,7 @@ func TestWatch_timeoutOrInterrupt_isAnError(t *testing.T) {
 func TestWatch_invalidArguments_areErrors(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.wantError(cli.CodeError, "run perdure list", "watch", "nobody")
+	h.wantError(cli.CodeError, "run perdure list", "watch", "missing")
 	h.wantError(cli.CodeError, "instanceId must be 1 to", "watch", "")
 	h.wantError(cli.CodeError, "--interval must be more than 0s, is -1s", "watch", "one", "--interval", "-1s")
 	h.wantError(cli.CodeError, "--interval must be more than 0s", "watch", "one", "--interval", "0s")

@@ -53,7 +53,7 @@ func TestWhy_allOutcomes_arePrinted(t *testing.T) {
 		}),
 		at(2*time.Second, history.Event{
 			Kind: history.SubOrchestrationCancelFailed, SourceEventID: 10,
-			Error: &history.Failure{Type: history.TypeEnded, Message: "it is over"},
+			Error: &history.Failure{Type: history.TypeEnded, Message: "it has ended"},
 		}),
 		at(65*time.Second, history.Event{
 			Kind: history.OrchestrationCancelled, Reason: "requested", Message: "customer withdrew",
@@ -95,7 +95,7 @@ func TestWhy_noCancellations_printsFailure(t *testing.T) {
 
 func TestWhy_pastExecution_printsItsCancellations(t *testing.T) {
 	t.Parallel()
-	h := thrice(t)
+	h := continuedTwice(t)
 	got := h.mustRun("why", "poller", "--execution", "x2", "--json")
 	if !strings.HasPrefix(got, `{"instanceId":"poller","executionId":"x2","startedAt":"`) ||
 		!strings.HasSuffix(got, `","items":[]}`+"\n") {
@@ -105,5 +105,5 @@ func TestWhy_pastExecution_printsItsCancellations(t *testing.T) {
 		"--execution", "x9")
 	h.wantError(cli.CodeError, "cursor does not belong to this list", "why", "poller", "--cursor", "x")
 	h.wantError(cli.CodeError, "--limit must be 1 to 1000, is 0", "why", "poller", "--limit", "0")
-	h.wantError(cli.CodeError, "run perdure list", "why", "nobody")
+	h.wantError(cli.CodeError, "run perdure list", "why", "missing")
 }

@@ -16,14 +16,14 @@ import (
 
 const fakeWorker = "./testdata/fakeworker"
 
-// said is a writer that collects the output of a program and signals each write.
-type said struct {
+// outputWriter is a writer that collects the output of a program and signals each write.
+type outputWriter struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 	when func(text string)
 }
 
-func (s *said) Write(b []byte) (int, error) {
+func (s *outputWriter) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.text.Write(b)
@@ -35,7 +35,7 @@ func (s *said) Write(b []byte) (int, error) {
 
 // work runs perdure worker with the fake program and its instructions, and stops it after enough output. Do not use
 // work in parallel tests.
-func work(t *testing.T, does string, enough func(text string) bool, args ...string) (code int, out, complaints string) {
+func work(t *testing.T, does string, enough func(text string) bool, args ...string) (code int, out, stderr string) {
 	t.Helper()
 	t.Setenv("FAKE_WORKER", does)
 	t.Setenv("AWS_REGION", "eu-north-1")
@@ -46,7 +46,7 @@ func work(t *testing.T, does string, enough func(text string) bool, args ...stri
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	var printed, complained said
+	var printed, stderrText outputWriter
 	if enough != nil {
 		printed.when = func(text string) {
 			if enough(text) {
@@ -54,12 +54,12 @@ func work(t *testing.T, does string, enough func(text string) bool, args ...stri
 			}
 		}
 	}
-	env := &cli.Env{Getenv: func(string) string { return "" }, Stdout: &printed, Stderr: &complained}
+	env := &cli.Env{Getenv: func(string) string { return "" }, Stdout: &printed, Stderr: &stderrText}
 	code = run(ctx, env, append([]string{"worker", "--hub", "mine"}, args...))
 	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "perdure-worker-*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	return code, printed.text.String(), complained.text.String()
+	return code, printed.text.String(), stderrText.text.String()
 }
 
 const fakeSays = "hub mine, queue inherited, region eu-north-1, on Lambda false, another hub's table false\n"
@@ -67,9 +67,9 @@ const fakeSays = "hub mine, queue inherited, region eu-north-1, on Lambda false,
 // The program receives the environment of the tool and the names of its hub and queue. It receives no settings of
 // another hub.
 func TestWorker_environment_namesHubAndQueue(t *testing.T) {
-	if code, out, complaints := work(t, "ends", nil, fakeWorker); code != 0 || out != fakeSays ||
-		complaints != "a complaint without an end" {
-		t.Errorf("exit %d, printed %q and %q", code, out, complaints)
+	if code, out, stderr := work(t, "ends", nil, fakeWorker); code != 0 || out != fakeSays ||
+		stderr != "a complaint without an end" {
+		t.Errorf("exit %d, printed %q and %q", code, out, stderr)
 	}
 	if code, out, _ := work(t, "ends", nil, fakeWorker, "--queue", "payments"); code != 0 ||
 		!strings.Contains(out, "queue payments,") {
@@ -95,11 +95,11 @@ func TestWorker_binary_runsWithoutBuild(t *testing.T) {
 // After an interrupt, the tool stops the program, waits for it and succeeds, even if the signal kills the program.
 func TestWorker_interrupted_stopsProgram(t *testing.T) {
 	started := func(text string) bool { return strings.HasSuffix(text, "\n") }
-	if code, out, complaints := work(t, "", started, fakeWorker); code != 0 || out != fakeSays+"stopped\n" {
-		t.Errorf("exit %d, printed %q and %q", code, out, complaints)
+	if code, out, stderr := work(t, "", started, fakeWorker); code != 0 || out != fakeSays+"stopped\n" {
+		t.Errorf("exit %d, printed %q and %q", code, out, stderr)
 	}
-	if code, _, complaints := work(t, "dies of the signal", started, fakeWorker); code != 0 {
-		t.Errorf("exit %d, complained %q", code, complaints)
+	if code, _, stderr := work(t, "dies of the signal", started, fakeWorker); code != 0 {
+		t.Errorf("exit %d, complained %q", code, stderr)
 	}
 }
 
@@ -111,23 +111,23 @@ func TestWorker_severalPrograms_prefixesTheirLines(t *testing.T) {
 	if err := os.WriteFile(good, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	code, out, complaints := work(t, "fails", nil, fakeWorker, good)
+	code, out, stderr := work(t, "fails", nil, fakeWorker, good)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	slices.Sort(lines)
 	if code != cli.CodeError || !slices.Contains(lines, "fakeworker | "+strings.TrimSpace(fakeSays)) {
 		t.Errorf("exit %d, printed %q", code, out)
 	}
-	if !strings.Contains(complaints, "fakeworker | a complaint without an end\n") ||
-		!strings.Contains(complaints, "perdure: "+fakeWorker+": exit status 7") {
-		t.Errorf("complained %q", complaints)
+	if !strings.Contains(stderr, "fakeworker | a complaint without an end\n") ||
+		!strings.Contains(stderr, "perdure: "+fakeWorker+": exit status 7") {
+		t.Errorf("complained %q", stderr)
 	}
 }
 
 func TestWorker_buildFails_isAnError(t *testing.T) {
-	code, out, complaints := work(t, "ends", nil, "./testdata/no-such-package")
+	code, out, stderr := work(t, "ends", nil, "./testdata/no-such-package")
 	if code != cli.CodeError || out != "" ||
-		!strings.Contains(complaints,
+		!strings.Contains(stderr,
 			"perdure: go build ./testdata/no-such-package: exit status 1; specify a package or a binary") {
-		t.Errorf("exit %d, printed %q and %q", code, out, complaints)
+		t.Errorf("exit %d, printed %q and %q", code, out, stderr)
 	}
 }

@@ -48,8 +48,8 @@ func TestWaitForStart_delayedOrUnknownInstance_waitsOrFails(t *testing.T) {
 	if err != nil || s.Status != client.StatusRunning || late < 0 || late > time.Minute {
 		t.Errorf("at %v: %s, %v", env.Now(), s.Status, err)
 	}
-	if _, err := hub.WaitForStart(t.Context(), "nobody"); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("nobody: %v", err)
+	if _, err := hub.WaitForStart(t.Context(), "missing"); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("missing instance: %v", err)
 	}
 }
 

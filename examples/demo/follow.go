@@ -16,13 +16,13 @@ import (
 // result is the outcome of an order.
 type result struct {
 	failed bool   // the orchestration did not complete
-	ended  string // compared with fate.ends
+	ended  string // compared with scenario.ends
 	err    error  // no outcome, or an unexpected one
 }
 
 // follow starts an order, acts as the warehouse, and prints the history of the order until it ends.
 func follow(ctx context.Context, a *api, s *screen, o orders.Order) result {
-	f := fateOf(o.ID)
+	f := scenarioOf(o.ID)
 	if err := a.start(ctx, "fulfil-order", o.ID, f.delay, o); err != nil {
 		return result{err: fmt.Errorf("%s: start: %w", o.ID, err)}
 	}
@@ -40,7 +40,7 @@ func follow(ctx context.Context, a *api, s *screen, o orders.Order) result {
 			after = e.ID
 			s.event(o.ID, e)
 			if e.Kind.Terminal() {
-				return told(ctx, a, s, o.ID, f, judged(o.ID, f, e))
+				return printCancellations(ctx, a, s, o.ID, f, compareOutcome(o.ID, f, e))
 			}
 			if err := pack(ctx, a, s, o.ID, f, e); err != nil {
 				return result{err: fmt.Errorf("%s: raise: %w", o.ID, err)}
@@ -52,8 +52,8 @@ func follow(ctx context.Context, a *api, s *screen, o orders.Order) result {
 	}
 }
 
-// told waits until all cancellations of a slow order have ended and prints them.
-func told(ctx context.Context, a *api, s *screen, instanceID string, f fate, r result) result {
+// printCancellations waits until all cancellations of a slow order have ended and prints them.
+func printCancellations(ctx context.Context, a *api, s *screen, instanceID string, f scenario, r result) result {
 	for f.slow && r.err == nil {
 		why, err := a.cancellations(ctx, instanceID)
 		if err != nil {
@@ -77,7 +77,7 @@ func inTime(delay string) string {
 }
 
 // pack raises the event "packed" when the order waits for it, or cancels the order during its charge.
-func pack(ctx context.Context, a *api, s *screen, instanceID string, f fate, e *history.Event) error {
+func pack(ctx context.Context, a *api, s *screen, instanceID string, f scenario, e *history.Event) error {
 	if f.cancelled && e.Kind == history.ActivityScheduled && e.Name == "charge-card" {
 		s.line(instanceID, "cancelling", "during the charge")
 		return a.cancel(ctx, instanceID, "changed my mind")
@@ -89,8 +89,8 @@ func pack(ctx context.Context, a *api, s *screen, instanceID string, f fate, e *
 	return a.raise(ctx, instanceID, orders.EventPacked)
 }
 
-// judged compares the outcome of an order with its fate.
-func judged(instanceID string, f fate, end *history.Event) result {
+// compareOutcome compares the outcome of an order with its scenario.
+func compareOutcome(instanceID string, f scenario, end *history.Event) result {
 	r := result{failed: end.Kind != history.OrchestrationCompleted}
 	switch {
 	case end.Kind == history.OrchestrationCancelled:

@@ -35,58 +35,58 @@ func TestFulfilOrder_outcomes(t *testing.T) {
 		change      func(*orders.Order)
 		packedAfter time.Duration
 		status      string // status of the fulfilment, or "failed"
-		asked       string
+		called      string
 		statuses    []string
 	}{
 		"delivered": {
 			packedAfter: time.Hour, status: orders.StatusDelivered, statuses: shipping,
-			asked: "reserve-stock charge-card book-carrier print-label track-parcel*",
+			called: "reserve-stock charge-card book-carrier print-label track-parcel*",
 		},
 		"missing stock": {
 			change: func(o *orders.Order) {
 				o.Lines = append(o.Lines, orders.Line{SKU: "grinder-burr-steel", Quantity: 3})
 			},
 			packedAfter: never, status: orders.StatusBackOrder, statuses: []string{orders.Reserving, orders.Undoing},
-			asked: "2×reserve-stock 2×release-stock",
+			called: "2×reserve-stock 2×release-stock",
 		},
 		"invalid line": {
 			change:      func(o *orders.Order) { o.Lines = append(o.Lines, orders.Line{SKU: "jug", Quantity: -1}) },
 			packedAfter: never, status: "failed", statuses: []string{orders.Reserving, orders.Undoing},
-			asked: "2×reserve-stock release-stock",
+			called: "2×reserve-stock release-stock",
 		},
 		"card declined": {
 			change:      func(o *orders.Order) { o.Card.Token = orders.TokenDeclined },
 			packedAfter: never, status: "failed", statuses: undone(charged),
-			asked: "reserve-stock charge-card release-stock",
+			called: "reserve-stock charge-card release-stock",
 		},
 		"two network errors": {
 			change:      func(o *orders.Order) { o.Card.Token = orders.TokenFlaky },
 			packedAfter: time.Hour, status: orders.StatusDelivered, statuses: shipping,
-			asked: "reserve-stock charge-card book-carrier print-label track-parcel*",
+			called: "reserve-stock charge-card book-carrier print-label track-parcel*",
 		},
 		"unknown whether the card was charged": {
 			change:      func(o *orders.Order) { o.Card.Token = orders.TokenDead },
 			packedAfter: never, status: "failed", statuses: undone(charged),
-			asked: "reserve-stock charge-card refund-card release-stock",
+			called: "reserve-stock charge-card refund-card release-stock",
 		},
 		"no response from the card processor": {
 			change:      func(o *orders.Order) { o.Card.Token = orders.TokenSilent },
 			packedAfter: never, status: orders.StatusUnpaid, statuses: undone(charged),
-			asked: "reserve-stock charge-card refund-card release-stock",
+			called: "reserve-stock charge-card refund-card release-stock",
 		},
 		"not packed in time": {
 			packedAfter: never, status: orders.StatusCancelled, statuses: undone(packing),
-			asked: "reserve-stock charge-card refund-card release-stock",
+			called: "reserve-stock charge-card refund-card release-stock",
 		},
 		"no carrier": {
 			change:      func(o *orders.Order) { o.ShipTo.Country = orders.CountryNoCarrier },
 			packedAfter: time.Hour, status: "failed", statuses: undone(shipping),
-			asked: "reserve-stock charge-card book-carrier refund-card release-stock",
+			called: "reserve-stock charge-card book-carrier refund-card release-stock",
 		},
 		"parcel lost": {
 			change:      func(o *orders.Order) { o.ShipTo.Country = orders.CountryLost },
 			packedAfter: time.Hour, status: orders.StatusLost, statuses: undone(shipping),
-			asked: "reserve-stock charge-card book-carrier print-label track-parcel* refund-card",
+			called: "reserve-stock charge-card book-carrier print-label track-parcel* refund-card",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,8 +101,8 @@ func TestFulfilOrder_outcomes(t *testing.T) {
 			if status != tt.status {
 				t.Errorf("%s, want %s: %+v, %+v", status, tt.status, e.fulfilment, e.Failure)
 			}
-			if got := asked(e); got != tt.asked {
-				t.Errorf("activities\n%s, want\n%s", got, tt.asked)
+			if got := called(e); got != tt.called {
+				t.Errorf("activities\n%s, want\n%s", got, tt.called)
 			}
 			if diff := cmp.Diff(tt.statuses, e.statuses); diff != "" {
 				t.Errorf("custom statuses (-want +got):\n%s", diff)
@@ -111,10 +111,10 @@ func TestFulfilOrder_outcomes(t *testing.T) {
 	}
 }
 
-// asked joins the names of the activities. It combines repeated names and omits the number of polls.
-func asked(e ended) string {
+// called joins the names of the activities. It combines repeated names and omits the number of polls.
+func called(e ended) string {
 	var words []string
-	for names := e.asked; len(names) > 0; {
+	for names := e.called; len(names) > 0; {
 		n := 1
 		for n < len(names) && names[n] == names[0] {
 			n++
@@ -155,9 +155,9 @@ func TestFulfilOrder_manyLines_areReservedConcurrently(t *testing.T) {
 		o.Lines = slices.Repeat([]orders.Line{{SKU: "grinder", Quantity: 2}}, 10)
 	})
 	e := fulfil(t, &orders.Shop{Stock: map[string]int{"grinder": 1}, Latency: time.Second}, o, -1)
-	if took := e.took(); took != 2*time.Second || len(e.asked) != 20 {
+	if took := e.took(); took != 2*time.Second || len(e.called) != 20 {
 		t.Errorf("reserving ten lines and releasing them took %v and %d activities, want 2 s and 20", took,
-			len(e.asked))
+			len(e.called))
 	}
 }
 
@@ -241,8 +241,8 @@ func TestFulfilOrder_failedRefund_keepsTheCauseAndReleasesTheStock(t *testing.T)
 					t.Errorf("the failure does not contain %q: %s", want, e.Failure.Message)
 				}
 			}
-			if released := slices.Contains(e.asked, "release-stock"); released == (tt.country == orders.CountryLost) {
-				t.Errorf("released: %v, activities: %v", released, e.asked)
+			if released := slices.Contains(e.called, "release-stock"); released == (tt.country == orders.CountryLost) {
+				t.Errorf("released: %v, activities: %v", released, e.called)
 			}
 		})
 	}
@@ -266,7 +266,7 @@ func TestFulfilOrder_cancelled_refundsUnlessShipped(t *testing.T) {
 	for name, tt := range map[string]struct {
 		packed bool
 		want   client.RuntimeStatus
-		asked  string
+		called string
 	}{
 		"waiting to be packed": {false, client.StatusCancelled, "reserve-stock charge-card refund-card release-stock"},
 		"on its way": {
@@ -287,8 +287,8 @@ func TestFulfilOrder_cancelled_refundsUnlessShipped(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := awaited(t, env, id)
-			if got := asked(e); e.Status.Status != tt.want || got != tt.asked {
-				t.Errorf("%s, activities\n%s, want\n%s", e.Status.Status, got, tt.asked)
+			if got := called(e); e.Status.Status != tt.want || got != tt.called {
+				t.Errorf("%s, activities\n%s, want\n%s", e.Status.Status, got, tt.called)
 			}
 		})
 	}
@@ -331,7 +331,7 @@ func TestFulfilOrder_cancelledDuringPayment_refundsAfterTheCharge(t *testing.T) 
 		t.Fatal(err)
 	}
 	e := awaited(t, env, id)
-	if got, want := asked(e),
+	if got, want := called(e),
 		"reserve-stock charge-card refund-card release-stock"; e.Status.Status != client.StatusCancelled ||
 		got != want {
 		t.Errorf("%s, activities\n%s, want\n%s", e.Status.Status, got, want)

@@ -17,8 +17,8 @@ type ended struct {
 	client.Status
 
 	fulfilment orders.Fulfilment
-	// asked has the activities in the order of their scheduling, and statuses has the custom statuses.
-	asked, statuses []string
+	// called has the activities in the order of their scheduling, and statuses has the custom statuses.
+	called, statuses []string
 	// cancelled has the cancelled activities with their cancel reasons.
 	cancelled []string
 }
@@ -89,7 +89,7 @@ func (e *ended) read(t *testing.T, c *client.Client, id string) {
 		switch event.Kind {
 		case history.ActivityScheduled:
 			names[event.ID] = event.Name
-			e.asked = append(e.asked, event.Name)
+			e.called = append(e.called, event.Name)
 		case history.ActivityCancelRequested:
 			e.cancelled = append(e.cancelled, names[event.SourceEventID]+": "+event.Reason)
 		case history.SubOrchestrationScheduled:

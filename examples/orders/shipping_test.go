@@ -17,7 +17,7 @@ func TestShipOrder_notDeliveredForAMonth_isLost(t *testing.T) {
 	if days := e.took().Hours() / 24; days < 28 || days > 35 {
 		t.Errorf("lost after %.1f days, want 28 to 35", days)
 	}
-	if n := strings.Count(strings.Join(e.asked, " "), "track-parcel"); n != 75 {
+	if n := strings.Count(strings.Join(e.called, " "), "track-parcel"); n != 75 {
 		t.Errorf("%d polls, want 75", n)
 	}
 }

@@ -80,7 +80,7 @@ func Registry(bank Bank, mail Mail) *perdure.Registry {
 func Subscribe(ctx *perdure.OrchestrationContext, s Subscription) (Subscription, error) {
 	charge := Charge{Key: fmt.Sprintf("%s/%d", ctx.InstanceID(), s.Paid), Cents: s.Cents}
 	if _, err := chargeCard.Call(ctx, charge, patiently).Await(ctx); err != nil {
-		return s, errors.Join(err, tell(ctx, s, "we could not charge your card"))
+		return s, errors.Join(err, notify(ctx, s, "we could not charge your card"))
 	}
 	s.Paid++
 
@@ -90,12 +90,12 @@ func Subscribe(ctx *perdure.OrchestrationContext, s Subscription) (Subscription,
 		return s, err
 	}
 	if first == 0 {
-		return s, tell(ctx, s, fmt.Sprintf("goodbye after %d months", s.Paid))
+		return s, notify(ctx, s, fmt.Sprintf("goodbye after %d months", s.Paid))
 	}
 	return perdure.ContinueAsNew[Subscription](ctx, s)
 }
 
-func tell(ctx *perdure.OrchestrationContext, s Subscription, text string) error {
+func notify(ctx *perdure.OrchestrationContext, s Subscription, text string) error {
 	_, err := sendMessage.Call(ctx, Message{To: s.Customer, Text: text}, patiently).Await(ctx)
 	return err
 }

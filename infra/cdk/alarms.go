@@ -16,10 +16,10 @@ type alarmSpec struct {
 	metric      awscloudwatch.IMetric
 	threshold   float64
 	of, periods float64 // default: 1
-	// silence inverts the alarm: it fires if the metric has no data or is below the threshold.
-	silence     bool
-	condition   awscdk.CfnCondition // of the monitored resource, nil if it always exists
-	description string
+	// firesWithoutData inverts the alarm: it fires if the metric has no data or is below the threshold.
+	firesWithoutData bool
+	condition        awscdk.CfnCondition // of the monitored resource, nil if it always exists
+	description      string
 }
 
 // Thresholds other than 1.
@@ -145,7 +145,7 @@ func (h alarmList) instanceAlarms() []alarmSpec {
 				"Check the errors and throttles of the orchestrator",
 		},
 		{
-			name: "WatchSilent", metric: h.MetricSweeps(), of: stuckOf, periods: stuckPeriods, silence: true,
+			name: "WatchSilent", metric: h.MetricSweeps(), of: stuckOf, periods: stuckPeriods, firesWithoutData: true,
 			description: "EventBridge has not started the sweeper for 15 minutes. Stuck instances are neither " +
 				"recovered nor reported. Check that the rule of the sweeper is enabled",
 		},
@@ -183,7 +183,7 @@ func (h alarmList) add(spec alarmSpec) {
 		ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
 		TreatMissingData:   awscloudwatch.TreatMissingData_NOT_BREACHING,
 	}
-	if spec.silence {
+	if spec.firesWithoutData {
 		props.ComparisonOperator = awscloudwatch.ComparisonOperator_LESS_THAN_THRESHOLD
 		props.TreatMissingData = awscloudwatch.TreatMissingData_BREACHING
 	}

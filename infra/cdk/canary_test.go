@@ -37,7 +37,7 @@ func TestCanary_queries_invokeAliasOnly(t *testing.T) {
 	got := withCanary(t, "c0ffee")
 	variables, _ := got.find(t, "AWS::Lambda::Function", "TaskHubApi").get("Environment", "Variables").(map[string]any)
 	if where, _ := json.Marshal(variables["PERDURE_ORCHESTRATOR"]); !strings.Contains(string(where), ":live") {
-		t.Errorf("the API asks %s", where)
+		t.Errorf("the API queries %s", where)
 	}
 	found := 0
 	for _, s := range statementsOf(got.find(t, "AWS::IAM::Role", "TaskHubApiRole")) {

@@ -25,7 +25,7 @@ func (h *TaskHub) addConfig() {
 			{"timersArn", quoted(*h.Timers.QueueArn())},
 			{"timersDeadLettersArn", quoted(*h.TimersDeadLetters.QueueArn())},
 			{"apiUrl", quoted(h.APIURL)},
-			{orchestratorPart, quoted(h.asked())},
+			{orchestratorPart, quoted(h.queryTarget())},
 		}, payloadConfig(h)...))),
 	})
 }

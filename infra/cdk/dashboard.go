@@ -26,7 +26,7 @@ func (h *TaskHub) addDashboard() {
 		&awscloudwatch.DashboardProps{DashboardName: jsii.String(h.prefix())})
 	d := dashboard{h}
 	for _, row := range [][]awscloudwatch.IWidget{
-		d.alarmStates(), d.whatWaits(), d.whatIsStuck(), d.latencies(), d.outcomes(), d.invocations(), d.services(),
+		d.alarmStates(), d.waitingWork(), d.stuckWork(), d.latencies(), d.outcomes(), d.invocations(), d.services(),
 	} {
 		if len(row) > 0 {
 			made.AddWidgets(row...)
@@ -48,7 +48,7 @@ func (h dashboard) alarmStates() []awscloudwatch.IWidget {
 	})}
 }
 
-func (h dashboard) whatWaits() []awscloudwatch.IWidget {
+func (h dashboard) waitingWork() []awscloudwatch.IWidget {
 	visible := labelled(h.Timers.MetricApproximateNumberOfMessagesVisible(metricOptions("Maximum")), "visible")
 	return []awscloudwatch.IWidget{
 		graph("Age of oldest message (s)", h.ages()),
@@ -57,7 +57,7 @@ func (h dashboard) whatWaits() []awscloudwatch.IWidget {
 	}
 }
 
-func (h dashboard) whatIsStuck() []awscloudwatch.IWidget {
+func (h dashboard) stuckWork() []awscloudwatch.IWidget {
 	blocked := labelled(h.MetricInstancesBlocked(), "blocked")
 	deleting := labelled(h.MetricInstancesDeleting(), "deletion stuck")
 	return []awscloudwatch.IWidget{

@@ -76,14 +76,14 @@ func (h environments) orchestratorEnvironment() environment {
 		optional("PERDURE_RETENTION", h.props.Retention), optional("PERDURE_INLINE_TIMEOUT", h.props.InlineTimeout))
 }
 
-// askingEnvironment returns the variables of functions that query instances.
-func (h environments) askingEnvironment() environment {
-	return environment{"PERDURE_ORCHESTRATOR": h.asked()}
+// queryEnvironment returns the variables of functions that query instances.
+func (h environments) queryEnvironment() environment {
+	return environment{"PERDURE_ORCHESTRATOR": h.queryTarget()}
 }
 
-// asked returns the ARN of the orchestrator for queries, with its alias if it has one, so that queries run in the same
-// build as turns. The ARN is a name and not a reference, because the alias is created after the functions.
-func (h *TaskHub) asked() string {
+// queryTarget returns the ARN of the orchestrator for queries, with its alias if it has one, so that queries run in
+// the same build as turns. The ARN is a name and not a reference, because the alias is created after the functions.
+func (h *TaskHub) queryTarget() string {
 	if h.props.Canary != nil {
 		return *h.Orchestrator.FunctionArn() + ":" + liveAlias
 	}
@@ -104,14 +104,14 @@ func (h environments) poisonEnvironment() environment {
 }
 
 func (h environments) workerEnvironment(queue string) environment {
-	var texts, timers, asking environment
+	var texts, timers, querying environment
 	if h.props.OmitErrorTexts {
 		texts = environment{"PERDURE_LOG_ERROR_TEXTS": "false"}
 	}
 	if h.queueProps(queue).Client {
-		timers, asking = environment{"PERDURE_TIMERS_URL": *h.Timers.QueueUrl()}, h.askingEnvironment()
+		timers, querying = environment{"PERDURE_TIMERS_URL": *h.Timers.QueueUrl()}, h.queryEnvironment()
 	}
-	return merge(h.hubEnvironment(), h.queueEnvironment(), h.poisonEnvironment(), texts, timers, asking, environment{
+	return merge(h.hubEnvironment(), h.queueEnvironment(), h.poisonEnvironment(), texts, timers, querying, environment{
 		"PERDURE_QUEUE":                     queue,
 		"PERDURE_LOCK_TIMEOUT":              goDuration(h.props.LockTimeout),
 		"PERDURE_LOCK_RENEWAL_BUFFER":       goDuration(h.props.LockRenewalBuffer),
@@ -136,7 +136,7 @@ func (h environments) apiEnvironment() environment {
 	if h.props.DeadLetters {
 		letters = environment{"PERDURE_DEAD_LETTERS": queueURLs(h.deadLetters())}
 	}
-	return merge(h.hubEnvironment(), h.timerEnvironment(), h.askingEnvironment(), page, letters, environment{
+	return merge(h.hubEnvironment(), h.timerEnvironment(), h.queryEnvironment(), page, letters, environment{
 		"PERDURE_WORK_QUEUES":       queueURLs(h.workQueues()),
 		"PERDURE_API_AUTHORIZATION": h.props.HTTPAPI.authorization(),
 	})

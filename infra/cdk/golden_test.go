@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write template.golden.json anew")
+var update = flag.Bool("update", false, "write template.golden.json")
 
 const goldenFile = "template.golden.json"
 

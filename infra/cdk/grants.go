@@ -114,7 +114,7 @@ func (g hubGrants) GrantControlDirect(grantee awsiam.IGrantable) {
 // function is full control of the hub, because an invocation can contain any message. Queries through the HTTP API need
 // GrantControl.
 func (g hubGrants) GrantQueryDirect(grantee awsiam.IGrantable) {
-	g.grant(grantee, append(g.readStatements(), permissions{g.hub}.askPermission()))
+	g.grant(grantee, append(g.readStatements(), permissions{g.hub}.queryPermission()))
 }
 
 // GrantPurgeDirect allows grantee to purge instances and to start bulk jobs with package client. It is full control of
@@ -156,7 +156,7 @@ func (g hubGrants) GrantOperate(grantee awsiam.IGrantable) {
 			"lambda:GetFunctionRecursionConfig"),
 		policy.Allow([]string{*g.hub.watch.RuleArn()},
 			"events:DescribeRule", "events:EnableRule", "events:DisableRule"))
-	statements = append(statements, permissions{g.hub}.askPermission())
+	statements = append(statements, permissions{g.hub}.queryPermission())
 	statements = append(statements, payloadPermissions(g.hub, policy.PutPayload, policy.DeletePayloads)...)
 	if g.hub.Payloads != nil {
 		statements = append(statements,

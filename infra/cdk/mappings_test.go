@@ -13,7 +13,7 @@ import (
 )
 
 // A new account may have only 10 concurrent executions, which uncapped mappings use up.
-func TestSynthesis_uncappedMappings_printWarning(t *testing.T) {
+func TestSynthesis_mappingsWithoutMaximumConcurrency_printWarning(t *testing.T) {
 	t.Parallel()
 	for want, props := range map[string]cdk.TaskHubProps{
 		"concurrency: InboxConcurrency, TimersConcurrency, WorkConcurrency not set": {},

@@ -76,9 +76,9 @@ func TestLargePayloadsProp_createsPrivateBucketWithExpiry(t *testing.T) {
 		if all := strings.Join(may, " "); all != want {
 			t.Errorf("%s may %q, want %q", prefix, all, want)
 		}
-		if told := got.find(t, "AWS::Lambda::Function", prefix).get("Environment",
-			"Variables").(map[string]any)["PERDURE_PAYLOAD_BUCKET"]; refOf(told) != bucket.id {
-			t.Errorf("%s has the bucket %v", prefix, told)
+		if reported := got.find(t, "AWS::Lambda::Function", prefix).get("Environment",
+			"Variables").(map[string]any)["PERDURE_PAYLOAD_BUCKET"]; refOf(reported) != bucket.id {
+			t.Errorf("%s has the bucket %v", prefix, reported)
 		}
 	}
 }

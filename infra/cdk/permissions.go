@@ -32,7 +32,7 @@ func (h permissions) workerPermissions(work WorkQueue) []awsiam.PolicyStatement 
 	}
 	if h.queueProps(work.Name).Client {
 		all = append(all, policy.Allow(h.tableARNs(indexByCreation, indexByAttention), policy.ReadItems...),
-			policy.Allow(policy.ARNs(h.Timers), policy.Send), h.askPermission())
+			policy.Allow(policy.ARNs(h.Timers), policy.Send), h.queryPermission())
 	}
 	return append(all, payloadPermissions(h.TaskHub, policy.GetPayload, policy.PutPayload)...)
 }
@@ -71,14 +71,14 @@ func (h permissions) apiPermissions() []awsiam.PolicyStatement {
 			slices.Concat(policy.ReadItems, policy.WriteItems, policy.DeleteItems)...),
 		policy.Allow(policy.ARNs(h.Inbox, h.Timers), policy.Send),
 		policy.Allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // for timers of purged instances
-		h.askPermission(),
+		h.queryPermission(),
 	}, more...)
 }
 
-// askPermission permits queries. It is full control of the hub, because an invocation of the orchestrator can contain
+// queryPermission permits queries. It is full control of the hub, because an invocation of the orchestrator can contain
 // any message.
-func (h permissions) askPermission() awsiam.PolicyStatement {
-	return policy.Allow([]string{h.asked()}, "lambda:InvokeFunction")
+func (h permissions) queryPermission() awsiam.PolicyStatement {
+	return policy.Allow([]string{h.queryTarget()}, "lambda:InvokeFunction")
 }
 
 func (h *TaskHub) tableARNs(indexes ...string) []string {

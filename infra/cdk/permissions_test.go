@@ -91,7 +91,7 @@ func TestRoles_haveNoWildcards(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)
 	if n := len(parsed.ofType("AWS::IAM::Policy")) + len(parsed.ofType("AWS::IAM::ManagedPolicy")); n != 1 {
-		t.Errorf("%d policies beside the roles' inline ones, want that of "+
+		t.Errorf("%d policies in addition to the roles' inline ones, want that of "+
 			"TestRenewals_areAllowedToAPIFunctionOnlyWithFunctionURL, since "+
 			"no test reads the others", n)
 	}
@@ -153,29 +153,29 @@ func TestFunctionRoles_allowOnlyRequiredQueueActions(t *testing.T) {
 func TestDeadLettersProp_letsAPIRedriveOnlyIfSet(t *testing.T) {
 	t.Parallel()
 	const consume = "ChangeMessageVisibility DeleteMessage GetQueueAttributes ReceiveMessage"
-	for asked, want := range map[bool]map[string]string{
+	for enabled, want := range map[bool]map[string]string{
 		false: {"Inbox": "SendMessage", "Timers": "SendMessage"},
 		true: {
 			"Inbox": "SendMessage", "Timers": "SendMessage", "Workdefault": "SendMessage", "InboxDeadLetters": consume,
 			"TimersDeadLetters": consume, "WorkdefaultDeadLetters": consume,
 		},
 	} {
-		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, DeadLetters: asked},
+		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, DeadLetters: enabled},
 			func(stack awscdk.Stack, hub *cdk.TaskHub) {
 				role := awsiam.NewRole(stack, jsii.String("Caller"), &awsiam.RoleProps{
 					AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
 				})
-				if refused := panics(func() { hub.GrantRedrive(role) }); refused == asked {
-					t.Errorf("DeadLetters: %t, GrantRedrive panics: %t", asked, refused)
+				if refused := panics(func() { hub.GrantRedrive(role) }); refused == enabled {
+					t.Errorf("DeadLetters: %t, GrantRedrive panics: %t", enabled, refused)
 				}
 			})
 		if actions := queueActions(statementsOf(got.find(t, "AWS::IAM::Role", "TaskHubApiRole"))); !maps.Equal(actions,
 			want) {
-			t.Errorf("DeadLetters: %t\n got %v\nwant %v", asked, actions, want)
+			t.Errorf("DeadLetters: %t\n got %v\nwant %v", enabled, actions, want)
 		}
-		if _, told := got.find(t, "AWS::Lambda::Function", "TaskHubApi").get("Environment",
-			"Variables").(map[string]any)["PERDURE_DEAD_LETTERS"]; told != asked {
-			t.Errorf("DeadLetters: %t, the function has the variable: %t", asked, told)
+		if _, reported := got.find(t, "AWS::Lambda::Function", "TaskHubApi").get("Environment",
+			"Variables").(map[string]any)["PERDURE_DEAD_LETTERS"]; reported != enabled {
+			t.Errorf("DeadLetters: %t, the function has the variable: %t", enabled, reported)
 		}
 	}
 }
@@ -285,10 +285,10 @@ func TestWorkQueueProps_client_letsOnlyItsWorkerUseTheClient(t *testing.T) {
 			t.Errorf("the worker of %s lists: %v, sends timers: %v, deletes: %v", name, lists, delays,
 				actionsOf(statements)["dynamodb:DeleteItem"])
 		}
-		told := parsed.find(t, functionType, "TaskHubWorker"+name).get("Environment", "Variables",
+		reported := parsed.find(t, functionType, "TaskHubWorker"+name).get("Environment", "Variables",
 			"PERDURE_TIMERS_URL") != nil
-		if told != may {
-			t.Errorf("the worker of %s has the variables for timers: %v", name, told)
+		if reported != may {
+			t.Errorf("the worker of %s has the variables for timers: %v", name, reported)
 		}
 	}
 }

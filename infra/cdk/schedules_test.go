@@ -26,7 +26,7 @@ func TestSchedulesProp_isPassedToRenewer(t *testing.T) {
 		"Variables").(map[string]any)
 	want := `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"},{"id":"poll","orchestration":"poll","input":7,"when":"rate(5 minutes)","overlap":"cancel"}]`
 	if variables["PERDURE_SCHEDULES"] != want {
-		t.Errorf("told %v", variables["PERDURE_SCHEDULES"])
+		t.Errorf("got %v", variables["PERDURE_SCHEDULES"])
 	}
 }
 

@@ -15,7 +15,7 @@ func (activity) Token() string                 { return "secret" }
 func (a activity) TakesLargePayloads() bool    { return a.large }
 func (activity) Record(json.RawMessage, error) {}
 func (activity) LastDetails() json.RawMessage  { return nil }
-func beats(ctx context.Context) (is bool)      { _, is = activityctx.HeartbeatsFrom(ctx); return is }
+func heartbeats(ctx context.Context) (is bool) { _, is = activityctx.HeartbeatsFrom(ctx); return is }
 
 func tokenIn(ctx context.Context) (made string) {
 	return activityctx.InfoWithToken(ctx).CompletionToken
@@ -29,10 +29,10 @@ func TestFor_hasNeitherTokenNorHeartbeats(t *testing.T) {
 		if got := activityctx.InfoFrom(ctx); got != (activityctx.Info{Name: "charge"}) {
 			t.Errorf("activity info is %+v", got)
 		}
-		if beats(ctx) != ofCode || (tokenIn(ctx) == "secret") != ofCode ||
+		if heartbeats(ctx) != ofCode || (tokenIn(ctx) == "secret") != ofCode ||
 			activityctx.TakesLargePayloads(ctx) != ofCode {
 			t.Errorf(
-				"of the code %v: heartbeats %v, token %q, large payloads %v", ofCode, beats(ctx), tokenIn(ctx),
+				"of the code %v: heartbeats %v, token %q, large payloads %v", ofCode, heartbeats(ctx), tokenIn(ctx),
 				activityctx.TakesLargePayloads(ctx),
 			)
 		}

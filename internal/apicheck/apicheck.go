@@ -114,9 +114,9 @@ func Parse(doc []byte) (*Document, error) {
 	return d, nil
 }
 
-// Answer is the response to a request. Path is the pattern of its route. If Head is set, the request was a HEAD request
+// Reply is the response to a request. Path is the pattern of its route. If Head is set, the request was a HEAD request
 // for the operation of Method.
-type Answer struct {
+type Reply struct {
 	Method, Path string
 	Head         bool
 	Code         int
@@ -140,7 +140,7 @@ func (d *Document) response(r Response) Response {
 }
 
 // Operation returns the operation of a response, or false if the document has no such operation.
-func (d *Document) Operation(a *Answer) (Operation, bool) {
+func (d *Document) Operation(a *Reply) (Operation, bool) {
 	op, ok := d.Paths[a.Path][strings.ToLower(a.Method)]
 	return op, ok && a.Method == strings.ToUpper(a.Method)
 }
@@ -158,7 +158,7 @@ func (o *Operation) Describes(status int) (string, bool) {
 
 // Wrong returns all differences between a response and the document: in the status, the headers, the content type and
 // the body. A property that the schema does not name is a difference.
-func (d *Document) Wrong(a *Answer) (wrong []string) {
+func (d *Document) Wrong(a *Reply) (wrong []string) {
 	fail := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Sprintf("%s %s returns %d", a.Method, a.Path, a.Code)+fmt.Sprintf(format, args...))
 	}
@@ -182,7 +182,7 @@ func (d *Document) Wrong(a *Answer) (wrong []string) {
 }
 
 func (d *Document) wrongBody(
-	a *Answer, content map[string]Media, fail func(format string, args ...any), wrong *[]string,
+	a *Reply, content map[string]Media, fail func(format string, args ...any), wrong *[]string,
 ) []string {
 	if len(content) == 0 {
 		if kind := a.Header.Get("Content-Type"); kind != "" || len(a.Body) > 0 {

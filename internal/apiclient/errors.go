@@ -22,7 +22,7 @@ var sentinels = map[string]error{
 	apiwire.CodeInstanceOver:         provider.ErrEnded,
 	apiwire.CodeInstanceNotOver:      provider.ErrNotEnded,
 	apiwire.CodeCorruptHistory:       provider.ErrCorrupt,
-	apiwire.CodeNobodyToAsk:          provider.ErrQueriesUnsupported,
+	apiwire.CodeQueriesUnsupported:   provider.ErrQueriesUnsupported,
 	apiwire.CodeNotesUnsupported:     provider.UnsupportedError{Capability: provider.CapabilityAnnotations},
 	apiwire.CodeNoDeadLetters:        provider.UnsupportedError{Capability: provider.CapabilityDeadLetters},
 	apiwire.CodeInvalidToken:         provider.ErrInvalidToken,

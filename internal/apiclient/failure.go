@@ -99,7 +99,7 @@ const (
 	maxRetryAfter = time.Minute
 )
 
-// delay returns the delay after attempt n. It is at least as long as the server asks for.
+// delay returns the delay after attempt n. It is at least as long as the server requests.
 func delay(n int, retryAfter time.Duration) time.Duration {
 	return max(retryAfter, 0) + rand.N(min(firstDelay<<min(n-1, 10), maxDelay))
 }

@@ -20,14 +20,14 @@ const (
 	CodeNotesUnsupported     = "notes_unsupported"
 	CodeNotCancellable       = "not_cancellable"
 	CodePayloadTooLarge      = "payload_too_large"
-	CodeAnswerTooLarge       = "answer_too_large"
+	CodeResponseTooLarge     = "answer_too_large"
 	CodeMediaType            = "unsupported_media_type"
 	CodeCorruptHistory       = "corrupt_history"
 	CodeUnavailable          = "unavailable"
 	CodeInternal             = "internal"
 
-	// CodeNobodyToAsk reports a hub without a function for queries.
-	CodeNobodyToAsk = "nobody_to_ask"
+	// CodeQueriesUnsupported reports a hub without a function for queries.
+	CodeQueriesUnsupported = "nobody_to_ask"
 )
 
 // The prefixes of the codes of queries and updates. They precede a provider.QueryCode or client.UpdateCode. The codes

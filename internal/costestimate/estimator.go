@@ -189,7 +189,7 @@ func (r *Estimator) timer(e *history.Event) {
 	}
 }
 
-// fire adds a fired timer. A long timer had a schedule, whose message was delayed once more.
+// fire adds a fired timer. A long timer had a schedule, whose message was delayed again.
 func (r *Estimator) fire(e *history.Event) {
 	if r.long[e.SourceEventID] {
 		r.hops(2) //nolint:mnd // one before the schedule and one after it

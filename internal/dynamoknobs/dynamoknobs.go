@@ -26,9 +26,9 @@ type Settings struct {
 	LongestDelay time.Duration
 	// ScheduleLead is the time between the firing of a schedule and the due time of its timer.
 	ScheduleLead time.Duration
-	// Rollup is the smallest number of segments in a rollup. RollupAnyhow writes rollups even if they save little.
+	// Rollup is the smallest number of segments in a rollup. AlwaysRollup writes rollups even if they save little.
 	Rollup       int64
-	RollupAnyhow bool
+	AlwaysRollup bool
 }
 
 // WithLongestDelay is a dynamo.Option that sets Settings.LongestDelay: from 1 s to LongestDelay, the default.
@@ -43,7 +43,7 @@ func WithScheduleLead(d time.Duration) func(*Settings) {
 }
 
 // WithRollup is a dynamo.Option that sets Settings.Rollup: 1 or more, or 0 for no rollups. The default is Rollup. A
-// smaller number also sets Settings.RollupAnyhow.
+// smaller number also sets Settings.AlwaysRollup.
 func WithRollup(segments int64) func(*Settings) {
-	return func(s *Settings) { s.Rollup, s.RollupAnyhow = segments, segments < Rollup }
+	return func(s *Settings) { s.Rollup, s.AlwaysRollup = segments, segments < Rollup }
 }

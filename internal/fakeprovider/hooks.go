@@ -35,7 +35,7 @@ type Provider struct {
 	workers   map[string]time.Time         // last reports by queue, or nil before SetWorkers
 	renewals  map[string]provider.Renewal  // by receipt handle
 	workItems map[string]provider.WorkItem // by completion token
-	answer    func(provider.QueryRequest) (json.RawMessage, error)
+	run       func(provider.QueryRequest) (json.RawMessage, error)
 	update    func(provider.Message) *provider.UpdateResult
 }
 
@@ -61,24 +61,24 @@ func (p *Provider) FailWith(err error) {
 	p.Fail(err)
 }
 
-// AnswerWith sets the function that runs queries.
-func (p *Provider) AnswerWith(answer func(provider.QueryRequest) (json.RawMessage, error)) {
+// SetQueryFunc sets the function that runs queries.
+func (p *Provider) SetQueryFunc(run func(provider.QueryRequest) (json.RawMessage, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answer = answer
+	p.run = run
 }
 
-// QueryInstance implements provider.Querier. It returns provider.ErrQueriesUnsupported unless AnswerWith was called.
+// QueryInstance implements provider.Querier. It returns provider.ErrQueriesUnsupported unless SetQueryFunc was called.
 func (p *Provider) QueryInstance(_ context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.failure != nil:
 		return nil, p.failure
-	case p.answer == nil:
+	case p.run == nil:
 		return nil, provider.ErrQueriesUnsupported
 	}
-	return p.answer(q)
+	return p.run(q)
 }
 
 // UpdateWith sets the function that handles updates when they are sent. A result that is not nil is stored for

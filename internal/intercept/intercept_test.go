@@ -33,7 +33,7 @@ type key struct{}
 func TestChain_firstInterceptor_isOutermost(t *testing.T) {
 	t.Parallel()
 	var order []string
-	noting := func(name string) call {
+	recording := func(name string) call {
 		return func(ctx context.Context, info string, next next) {
 			order = append(order, name+" of "+info)
 			path, _ := ctx.Value(key{}).(string)
@@ -44,7 +44,7 @@ func TestChain_firstInterceptor_isOutermost(t *testing.T) {
 			}
 		}
 	}
-	got := newChain(slog.Default(), noting("a"), nil, noting("b")).Run(t.Context(), "it",
+	got := newChain(slog.Default(), recording("a"), nil, recording("b")).Run(t.Context(), "it",
 		func(ctx context.Context) int {
 			order = append(order, "work in "+ctx.Value(key{}).(string))
 			return 7
@@ -73,8 +73,8 @@ func TestChain_misbehavingInterceptor_workRunsOnce(t *testing.T) {
 			next(ctx)
 			panic("mine")
 		}, panics: true},
-		"it passes on no context": {do: func(_ context.Context, _ string, next next) { next(nil) }},
-		"it calls next beside":    {do: func(ctx context.Context, _ string, next next) { go next(ctx) }},
+		"it passes on no context":      {do: func(_ context.Context, _ string, next next) { next(nil) }},
+		"it calls next on a goroutine": {do: func(ctx context.Context, _ string, next next) { go next(ctx) }},
 		"it ends the context of it": {do: func(ctx context.Context, _ string, next next) {
 			within, stop := context.WithCancel(ctx)
 			stop()
@@ -184,8 +184,8 @@ func TestChain_interceptorRecoversPanic_originalMessageIsKept(t *testing.T) {
 		next(ctx)
 	}
 	defer func() {
-		if said := fmt.Sprint(recover()); !strings.Contains(said, "index out of range of order 7") {
-			t.Errorf("the process ends with the panic %q", said)
+		if output := fmt.Sprint(recover()); !strings.Contains(output, "index out of range of order 7") {
+			t.Errorf("the process ends with the panic %q", output)
 		}
 	}()
 	newChain(slog.Default(), recovers).Run(t.Context(), "it", func(context.Context) int {

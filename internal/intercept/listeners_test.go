@@ -24,16 +24,16 @@ func newListeners(log *slog.Logger, calls ...listener) *intercept.Listeners[stri
 func TestListeners_oneOfThemPanics_othersAreCalledInOrder(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	var told []string
-	hears := func(name string) listener {
-		return func(_ context.Context, info string) { told = append(told, name+" "+info) }
+	var reported []string
+	listens := func(name string) listener {
+		return func(_ context.Context, info string) { reported = append(reported, name+" "+info) }
 	}
-	l := newListeners(slog.New(slog.NewTextHandler(&log, nil)), nil, hears("a"), func(context.Context, string) {
+	l := newListeners(slog.New(slog.NewTextHandler(&log, nil)), nil, listens("a"), func(context.Context, string) {
 		panic("mine")
-	}, hears("b"))
+	}, listens("b"))
 	l.Notify(t.Context(), "it")
-	if !slices.Equal(told, []string{"a it", "b it"}) {
-		t.Errorf("notified %q", told)
+	if !slices.Equal(reported, []string{"a it", "b it"}) {
+		t.Errorf("notified %q", reported)
 	}
 	if !strings.Contains(log.String(), logevent.InterceptorPanicked) || !strings.Contains(log.String(), "panic=mine") ||
 		!strings.Contains(log.String(), `around="a test"`) {

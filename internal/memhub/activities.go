@@ -79,8 +79,8 @@ func (f *facts) put(n *provider.ActivityRecord) {
 		r = old.ActivityRecord
 	}
 	neverStarted := n.CancelOutcome == provider.OutcomeNeverStarted
-	lateBeat := !n.LastHeartbeatAt.IsZero() && n.LastHeartbeatAt.Before(r.LastHeartbeatAt)
-	if neverStarted && r.CancelOutcome != "" || !neverStarted && lateBeat {
+	lateHeartbeat := !n.LastHeartbeatAt.IsZero() && n.LastHeartbeatAt.Before(r.LastHeartbeatAt)
+	if neverStarted && r.CancelOutcome != "" || !neverStarted && lateHeartbeat {
 		return
 	}
 	before := r
@@ -164,11 +164,11 @@ func (st *activities) HeartbeatPending(
 
 // TimeOutPending implements provider.Completions.
 func (st *activities) TimeOutPending(
-	ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
+	ctx context.Context, executionID string, activityID int64, attempt int, lastHeartbeatAt time.Time,
 ) (ended bool, err error) {
 	return callFor(ctx, st.base, func() (bool, error) {
 		r := st.factsOf(executionID).record(activityID)
-		if r.TimedOutAttempt != attempt && !r.LastHeartbeatAt.Equal(beatenAt) {
+		if r.TimedOutAttempt != attempt && !r.LastHeartbeatAt.Equal(lastHeartbeatAt) {
 			return false, nil
 		}
 		r.TimedOutAttempt = attempt

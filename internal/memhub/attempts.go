@@ -65,7 +65,7 @@ func (st *attempts) RetryActivities(
 			if exhausted[o.ActivityID] {
 				continue
 			}
-			verdict, next := st.judge(q.Head.ExecutionID, o)
+			verdict, next := st.decide(q.Head.ExecutionID, o)
 			if out.Failed[i] = verdict; verdict == provider.RetryNext && conflict == nil {
 				st.activities.factsOf(q.Head.ExecutionID).retries[o.ActivityID] = next
 				sends = append(sends, attempt{next, o.Segment})
@@ -83,8 +83,8 @@ func (st *attempts) RetryActivities(
 	})
 }
 
-// judge returns the verdict on a failure, and the resulting current attempt.
-func (st *attempts) judge(
+// decide returns the verdict on a failure, and the resulting current attempt.
+func (st *attempts) decide(
 	executionID string, o *provider.ActivityOutcome,
 ) (verdict provider.RetryVerdict, next provider.ActivityRetry) {
 	r := st.current(executionID, o.ActivityID)

@@ -13,9 +13,9 @@ import (
 type builds struct {
 	*base
 
-	inbox     *inbox
-	reported  []provider.Build // in the order of their last reports
-	wakeAsked time.Time        // the last request for a report
+	inbox         *inbox
+	reported      []provider.Build // in the order of their last reports
+	wakeRequested time.Time        // the last request for a report
 }
 
 // PutBuild implements provider.Orchestrations.
@@ -55,10 +55,10 @@ func (st *builds) registered(name, version string) bool {
 	return len(st.reported) == 0
 }
 
-// askForReport requests a report of the build, at most once a minute.
-func (st *builds) askForReport() {
-	if now := st.now(); now.Sub(st.wakeAsked) >= time.Minute {
-		st.wakeAsked = now
+// requestReport requests a report of the build, at most once a minute.
+func (st *builds) requestReport() {
+	if now := st.now(); now.Sub(st.wakeRequested) >= time.Minute {
+		st.wakeRequested = now
 		st.inbox.send(provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID})
 	}
 }

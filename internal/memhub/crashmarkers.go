@@ -24,7 +24,7 @@ func markKey(a *provider.Attempt) string {
 }
 
 // PutCrashMarker implements provider.CrashMarkers. It ignores a delivery that is older than the last marked delivery.
-func (st *crashMarkers) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
+func (st *crashMarkers) PutCrashMarker(ctx context.Context, a provider.Attempt) (crashCount int, err error) {
 	return callFor(ctx, st.base, func() (int, error) {
 		m := st.marks[markKey(&a)]
 		if m == nil {

@@ -76,14 +76,14 @@ func (st *deletions) sendLast(in *instance, x *execution, n int) {
 	origin := outputs.Origin{
 		InstanceID: in.InstanceID, ExecutionID: x.ExecutionID, StartID: in.StartID, Parent: in.Parent, Ended: true,
 	}
-	const messageLife = 14 * 24 * time.Hour
+	const messageLifetime = 14 * 24 * time.Hour
 	for _, s := range x.segments[max(0, len(x.segments)-n):] {
 		old := map[int64]bool{}
 		for i := range s.Events {
 			e := &s.Events[i]
-			outlives := e.Kind == history.DetachedOrchestrationScheduled || e.Kind == history.ExternalEventSent ||
+			survives := e.Kind == history.DetachedOrchestrationScheduled || e.Kind == history.ExternalEventSent ||
 				e.Kind == history.UpdateSent
-			old[e.ID] = outlives && st.now().Sub(e.Time) >= messageLife
+			old[e.ID] = survives && st.now().Sub(e.Time) >= messageLifetime
 		}
 		st.outbox.send(outputs.Of(origin, s, func(id int64) bool { return old[id] }))
 	}

@@ -57,11 +57,11 @@ func (st *instances) ListInstances(ctx context.Context, q provider.ListQuery) (p
 func parseCursor(cursor, filter string) (at time.Time, instanceID string, err error) {
 	text, _ := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	quoted, err := strconv.QuotedPrefix(string(text))
-	rest, hasPlace := strings.CutPrefix(strings.TrimPrefix(string(text), quoted), " ")
+	rest, hasPosition := strings.CutPrefix(strings.TrimPrefix(string(text), quoted), " ")
 	nanos, id, hasID := strings.Cut(rest, " ")
 	n, bad := strconv.ParseInt(nanos, 10, 64)
 	switch {
-	case err != nil || strings.ContainsAny(cursor, "\r\n") || !hasPlace || !hasID || bad != nil || id == "":
+	case err != nil || strings.ContainsAny(cursor, "\r\n") || !hasPosition || !hasID || bad != nil || id == "":
 		return at, "", &provider.FieldError{Field: fieldCursor, Problem: "does not belong to a list of instances"}
 	case quoted != strconv.Quote(filter):
 		return at, "", &provider.FieldError{Field: fieldCursor, Problem: "belongs to a list with another filter"}

@@ -43,9 +43,9 @@ func (st *rejections) RejectStart(ctx context.Context, m *provider.InboxMessage)
 }
 
 func (st *rejections) sendChildOutcome(m *provider.InboxMessage, f *history.Failure) {
-	answer := outputs.ChildOutcome(m.InstanceID, m.Parent)
-	answer.Error = f
-	st.inbox.send(answer)
+	response := outputs.ChildOutcome(m.InstanceID, m.Parent)
+	response.Error = f
+	st.inbox.send(response)
 }
 
 // RejectCancel implements provider.Rejections.

@@ -28,7 +28,7 @@ type starts struct {
 func (st *starts) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
 	return callFor(ctx, st.base, func() (provider.Instance, error) {
 		if !st.builds.registered(s.Name, s.Version) {
-			st.builds.askForReport()
+			st.builds.requestReport()
 			return provider.Instance{}, fmt.Errorf("fake: instance %q: %w: %q %s", s.InstanceID,
 				provider.ErrUnknownOrchestration, s.Name, s.Version)
 		}
@@ -105,8 +105,8 @@ func (st *starts) create(in *provider.Instance, first provider.Segment, sentAt t
 // refusal returns the reason why a start must not create an instance, or nil. first is the first segment of its
 // history, and sentAt is InboxMessage.PossibleDuplicateSentAt.
 func (id *identity) refusal(startID string, first *provider.Segment, sentAt time.Time) error {
-	brings := len(first.Events[0].Inputs) > 0
-	again := brings && id.watermark.Covers(first.Watermark) ||
+	hasInputs := len(first.Events[0].Inputs) > 0
+	again := hasInputs && id.watermark.Covers(first.Watermark) ||
 		!sentAt.IsZero() && len(id.spent) > 0 && sentAt.Before(id.purgedAt)
 	switch {
 	case id.spent[startID], id.instance == nil && again:

@@ -65,7 +65,7 @@ func (st *sweeps) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Ins
 		if len(blocked) == 0 {
 			return nil
 		}
-		st.builds.askForReport()
+		st.builds.requestReport()
 		latest, now := "", st.now()
 		if n := len(st.builds.reported); n > 0 {
 			latest = st.builds.reported[n-1].ID

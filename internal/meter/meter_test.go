@@ -213,7 +213,7 @@ func TestMeter_unknownCall_isUnpriced(t *testing.T) {
 }
 
 // Calls other than those with items and messages also name their instances.
-func TestMeter_otherCalls_haveOwners(t *testing.T) {
+func TestMeter_otherCalls_nameTheirInstances(t *testing.T) {
 	t.Parallel()
 	clients, _, m := metered(t, nil)
 	message := `{"instanceId":"order-1","executionId":"X1"}`

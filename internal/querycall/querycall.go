@@ -19,7 +19,7 @@ type Request struct {
 // Response is the response of the function. It has one of the fields. A function of a release without queries treats a
 // Request as an event without records, and its response has neither field.
 type Response struct {
-	Answer json.RawMessage      `json:"answer,omitempty"`
+	Output json.RawMessage      `json:"answer,omitempty"`
 	Error  *provider.QueryError `json:"error,omitempty"`
 }
 
@@ -32,9 +32,9 @@ const (
 )
 
 // NewResponse returns the response for the result or the error of a query.
-func NewResponse(q *provider.QueryRequest, answer json.RawMessage, err error) Response {
+func NewResponse(q *provider.QueryRequest, output json.RawMessage, err error) Response {
 	if err == nil {
-		return Response{Answer: answer}
+		return Response{Output: output}
 	}
 	if e, ok := errors.AsType[*provider.QueryError](err); ok {
 		return Response{Error: e}
@@ -60,19 +60,19 @@ func NewResponse(q *provider.QueryRequest, answer json.RawMessage, err error) Re
 // Result returns the result or the error of the query. It is the inverse of NewResponse.
 func (r *Response) Result(q *provider.QueryRequest) (json.RawMessage, error) {
 	switch e := r.Error; {
-	case e == nil && r.Answer == nil:
+	case e == nil && r.Output == nil:
 		return nil, &provider.QueryError{
 			InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryUnsupported,
 			Message: "the release of the orchestrator function does not support queries",
 		}
 	case e == nil:
-		return r.Answer, nil
+		return r.Output, nil
 	case e.Code == codeNotFound:
 		return nil, fmt.Errorf("instance %q: %w", q.InstanceID, provider.ErrNotFound)
 	case e.Code == codeCorrupt:
 		return nil, fmt.Errorf("%w: %s", provider.ErrCorrupt, e.Message)
 	case e.Code == codeUnavailable, e.Code == codeInternal:
-		return nil, &provider.Error{Op: "Ask", InstanceID: q.InstanceID, Retryable: e.Code == codeUnavailable, Err: e}
+		return nil, &provider.Error{Op: "Query", InstanceID: q.InstanceID, Retryable: e.Code == codeUnavailable, Err: e}
 	default:
 		return nil, e
 	}

@@ -319,7 +319,7 @@ func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 	log := record(t, code, message(cancelRequested("requested", "")))
 	for _, tt := range []struct {
 		name          string
-		spoil         func([]history.Event) []history.Event
+		damage        func([]history.Event) []history.Event
 		eventID       int64
 		expected, got string
 	}{
@@ -370,7 +370,7 @@ func TestReplay_otherCancelOfTheEngine_isNondeterminism(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			wantDivergence(t, code, tt.spoil(slices.Clone(log)), tt.eventID, tt.expected, tt.got)
+			wantDivergence(t, code, tt.damage(slices.Clone(log)), tt.eventID, tt.expected, tt.got)
 		})
 	}
 }
@@ -477,9 +477,9 @@ func TestReplay_otherTermination_isNondeterminism(t *testing.T) {
 		"SubOrchestrationCancelRequested #14 of #8 (orchestration_terminal_terminated)", "OrchestrationTerminated #15")
 	t.Run("another id", func(t *testing.T) {
 		t.Parallel()
-		spoilt := slices.Clone(log)
-		spoilt[10].SourceEventIDs = []history.Range{{First: 3, Last: 4}}
-		wantDivergence(t, code, spoilt, 11, "ActivityCancelRequested of #3-#4 (orchestration_terminal_terminated)",
+		changed := slices.Clone(log)
+		changed[10].SourceEventIDs = []history.Range{{First: 3, Last: 4}}
+		wantDivergence(t, code, changed, 11, "ActivityCancelRequested of #3-#4 (orchestration_terminal_terminated)",
 			"ActivityCancelRequested of #3-#4,#6-#6 (orchestration_terminal_terminated)")
 	})
 	t.Run("without end", func(t *testing.T) {
@@ -489,11 +489,12 @@ func TestReplay_otherTermination_isNondeterminism(t *testing.T) {
 	t.Run("nothing outstanding", func(t *testing.T) {
 		t.Parallel()
 		none := unwinds(func(c *replay.Context) *replay.Cancellation { return c.Await(c.WaitForExternalEvent("e")) })
-		spoilt := append(record(t, none), log[9:]...)
-		for i := range spoilt {
-			spoilt[i].ID = int64(i + 1)
+		changed := append(record(t, none), log[9:]...)
+		for i := range changed {
+			changed[i].ID = int64(i + 1)
 		}
-		wantDivergence(t, none, spoilt, 5, "ActivityCancelRequested of #3-#4,#6-#6 (orchestration_terminal_terminated)",
+		wantDivergence(t, none, changed, 5,
+			"ActivityCancelRequested of #3-#4,#6-#6 (orchestration_terminal_terminated)",
 			"OrchestrationTerminated")
 	})
 	t.Run("history without cancel events", func(t *testing.T) {

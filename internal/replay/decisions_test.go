@@ -180,7 +180,7 @@ func TestRetry_historyDiffers_isNondeterminism(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name          string
-		spoil         func([]history.Event)
+		damage        func([]history.Event)
 		events        int
 		eventID       int64
 		expected, got string
@@ -204,9 +204,9 @@ func TestRetry_historyDiffers_isNondeterminism(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			spoilt := slices.Clone(log)
-			tt.spoil(spoilt)
-			wantDivergence(t, code, spoilt[:tt.events], tt.eventID, tt.expected, tt.got)
+			changed := slices.Clone(log)
+			tt.damage(changed)
+			wantDivergence(t, code, changed[:tt.events], tt.eventID, tt.expected, tt.got)
 		})
 	}
 }
@@ -216,15 +216,15 @@ func TestReplay_eventNotFetched_isError(t *testing.T) {
 	far := history.NewReferencePayload(history.Reference{Ref: "s3://b/k", SHA256: "x", Bytes: 1 << 20})
 	code := body(func(c *replay.Context) { sideEffect(c); c.Await(c.WaitForExternalEvent("e")) })
 	log := record(t, code, message(raise("e", "1", "1")))
-	for name, spoil := range map[string]func([]history.Event){
+	for name, damage := range map[string]func([]history.Event){
 		"carried": func(log []history.Event) { log[0].CarriedEvents = []history.CarriedEvent{{Name: "e", Data: far}} },
 		"value":   func(log []history.Event) { log[2].Value = far },
 		"data":    func(log []history.Event) { log[5].Data = far },
 	} {
-		spoilt := slices.Clone(log)
-		spoil(spoilt)
+		changed := slices.Clone(log)
+		damage(changed)
 		x := replay.New(code, options)
-		if err := x.Replay(spoilt); err == nil || !strings.Contains(err.Error(), "not fetched") {
+		if err := x.Replay(changed); err == nil || !strings.Contains(err.Error(), "not fetched") {
 			t.Errorf("%s: got error %v", name, err)
 		}
 		x.Close()

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// gives returns an orchestration that passes inputs to an activity, to a child and to a detached orchestration.
-func gives(inputs ...string) replay.Orchestration {
+// passing returns an orchestration that passes inputs to an activity, to a child and to a detached orchestration.
+func passing(inputs ...string) replay.Orchestration {
 	return body(func(c *replay.Context) {
 		t := c.ScheduleActivity(replay.ActivityCall{Name: "a", Queue: "default", Input: json.RawMessage(inputs[0])})
 		c.ScheduleSubOrchestration(replay.SubOrchestrationCall{Name: "b", Input: json.RawMessage(inputs[1])})
@@ -32,7 +32,7 @@ func replayedBy(t *testing.T, build string, o replay.Orchestration, log []histor
 
 func TestReplay_sameBuildOtherInput_isNondeterminism(t *testing.T) {
 	t.Parallel()
-	log := record(t, gives("1", "2", "3")) // by build "b"
+	log := record(t, passing("1", "2", "3")) // by build "b"
 	for name, tt := range map[string]struct {
 		inputs        []string
 		eventID       int64
@@ -54,13 +54,13 @@ func TestReplay_sameBuildOtherInput_isNondeterminism(t *testing.T) {
 			`DetachedOrchestrationScheduled "d" as instance "order-17:01JEXECUTION:5" with the input {}`,
 		},
 	} {
-		_, err := replayedBy(t, "b", gives(tt.inputs...), log)
+		_, err := replayedBy(t, "b", passing(tt.inputs...), log)
 		e := as[*replay.NondeterminismError](t, err)
 		if e.EventID != tt.eventID || e.Expected != tt.expected || e.Got != tt.got {
 			t.Errorf("%s: got %+v", name, e)
 		}
 	}
-	if x, err := replayedBy(t, "b", gives(" 1", "2 ", "\n3"), log); err != nil ||
+	if x, err := replayedBy(t, "b", passing(" 1", "2 ", "\n3"), log); err != nil ||
 		x.Differences() != (replay.Differences{}) {
 		t.Errorf("inputs that differ only in white space: error %v, differences %+v", err, x.Differences())
 	}
@@ -69,8 +69,8 @@ func TestReplay_sameBuildOtherInput_isNondeterminism(t *testing.T) {
 // The recorded input of another build applies, and the difference is reported.
 func TestReplay_otherBuildOtherInput_isReported(t *testing.T) {
 	t.Parallel()
-	log := record(t, gives("1", "2", "3"))
-	x, err := replayedBy(t, "c", gives("7", "2", "8"), log)
+	log := record(t, passing("1", "2", "3"))
+	x, err := replayedBy(t, "c", passing("7", "2", "8"), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestReplay_otherBuildOtherInput_isReported(t *testing.T) {
 	}
 	// The code must still match the history in later decisions.
 	log = append(log, turn(t, x, done(3))...)
-	if _, err = replayedBy(t, "c", gives("7", "2", "8"), log); err != nil {
+	if _, err = replayedBy(t, "c", passing("7", "2", "8"), log); err != nil {
 		t.Error(err)
 	}
 }
@@ -125,7 +125,7 @@ func TestNondeterminismError_longInputs_showsDifference(t *testing.T) {
 	doc := func(s string) string {
 		return `"` + strings.Repeat("é", 10_000) + s + strings.Repeat("z", 10_000) + `"`
 	}
-	_, err := replayedBy(t, "b", gives(doc("one"), "2", "3"), record(t, gives(doc("two"), "2", "3")))
+	_, err := replayedBy(t, "b", passing(doc("one"), "2", "3"), record(t, passing(doc("two"), "2", "3")))
 	e := as[*replay.NondeterminismError](t, err)
 	if !strings.Contains(e.Expected, "éétwozz") || !strings.Contains(e.Got, "ééonezz") ||
 		len(e.Expected)+len(e.Got) > 600 {

@@ -10,13 +10,13 @@ import (
 // end records the end of the body.
 func (x *execution) end(e Ending) {
 	x.scheduler.Enter()
-	if err := x.conclude(e); err != nil {
+	if err := x.recordEnd(e); err != nil {
 		x.scheduler.Fail(err)
 	}
 }
 
-// conclude records the end of the execution, after the cancellations of outstanding tasks.
-func (x *execution) conclude(e Ending) error {
+// recordEnd records the end of the execution, after the cancellations of outstanding tasks.
+func (x *execution) recordEnd(e Ending) error {
 	from := x.journal.Cursor.Position()
 	if err := x.cancelAll(e.Kind); err != nil {
 		if x.journal.Cursor.Position() == from && !x.journal.Cursor.EndsHere(e.Kind) { // the history has no end here
@@ -37,7 +37,7 @@ func (x *execution) conclude(e Ending) error {
 		ev.Output = inline(e.Output)
 		ev.Error = e.Error
 		if e.Kind != history.OrchestrationContinuedAsNew { // the next execution receives them
-			ev.Callers = x.unansweredCallers()
+			ev.Callers = x.waitingCallers()
 		}
 		if e.Kind == history.OrchestrationCancelled {
 			ev.Message = x.scopes.Root().Cancellation().Message
@@ -47,7 +47,7 @@ func (x *execution) conclude(e Ending) error {
 	if e.Kind == history.OrchestrationContinuedAsNew {
 		x.continued = x.continuation(e)
 	}
-	x.life.end()
+	x.lifecycle.end()
 	return nil
 }
 
@@ -71,7 +71,7 @@ func (x *execution) continuation(e Ending) *Continuation {
 		taken:    func(id string) bool { return x.mail.Knows(id) && !slices.Contains(queued, id) },
 	}
 	for _, in := range x.parked.inherited() {
-		c.HandOn(in)
+		c.PassOn(in)
 	}
 	return c
 }

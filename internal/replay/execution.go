@@ -22,7 +22,7 @@ type execution struct {
 	orchestration Orchestration
 	options       executionOptions
 
-	life      lifecycle
+	lifecycle lifecycle
 	journal   journal.Journal
 	scheduler tasks.Scheduler
 	tasks     tasks.Set
@@ -76,10 +76,10 @@ func (x *execution) mailbox() *mailbox.Mailbox {
 
 // start starts the body on its coroutine.
 func (x *execution) start() {
-	input := x.life.start()
+	input := x.lifecycle.start()
 	x.scheduler.Spawn(func() {
 		x.protect(func() {
-			if x.life.encodedFor != "" {
+			if x.lifecycle.encodedFor != "" {
 				input = x.decodeInput(input)
 			}
 			x.end(x.orchestration.Body(&Context{Unscoped: Unscoped{Info{x}}, scope: x.scopes.Root()}, input))
@@ -90,7 +90,7 @@ func (x *execution) start() {
 // decodeInput decodes the input of the body, on its coroutine.
 func (x *execution) decodeInput(encoded json.RawMessage) json.RawMessage {
 	p := history.Payload(encoded)
-	of := history.EventPayload{Payload: &p, Kind: history.PayloadOrchestrationInput, Name: x.life.encodedFor}
+	of := history.EventPayload{Payload: &p, Kind: history.PayloadOrchestrationInput, Name: x.lifecycle.encodedFor}
 	doc, err := x.payloads.Decode(of, startTimer)
 	if err != nil {
 		x.scheduler.Fail(err)
@@ -136,26 +136,28 @@ func (x *execution) decide(d journal.Decision) (ev *history.Event, added bool) {
 // so finish runs in a deferred call.
 func (x *execution) finish() result {
 	replayed := x.journal.Cursor.Replaying()
-	if x.life.hasEnded() && !replayed {
+	if x.lifecycle.hasEnded() && !replayed {
 		x.scheduler.Yield()
 	}
 	x.scheduler.Gate().EndTurn() // before Err, so that a later call of a foreign goroutine finds no running turn
 
-	if replayed && x.life.hasEnded() && !x.scheduler.IsVoid() && !x.journal.Cursor.Done() {
+	if replayed && x.lifecycle.hasEnded() && !x.scheduler.IsVoid() && !x.journal.Cursor.Done() {
 		x.scheduler.Void(x.journal.Cursor.Divergence(x.idle()))
 	}
-	if !x.scheduler.IsVoid() && !x.life.hasEnded() {
-		x.mail.Shed()
-		x.updates.Shed()
+	if !x.scheduler.IsVoid() && !x.lifecycle.hasEnded() {
+		x.mail.ReferenceLargeData()
+		x.updates.ReferenceLargeData()
 	}
 	if !replayed {
 		x.payloads.DropParked()
 	}
 
-	r := result{ended: x.life.hasEnded(), lastID: x.journal.Cursor.LastID(), bytes: x.bytes(), err: x.scheduler.Err()}
+	r := result{
+		ended: x.lifecycle.hasEnded(), lastID: x.journal.Cursor.LastID(), bytes: x.bytes(), err: x.scheduler.Err(),
+	}
 	r.events, r.consumed = x.journal.Draft.Release()
 	r.continued, x.continued = x.continued, nil
-	r.repeated, r.callers, r.turnedAway = x.updates.EndTurn()
+	r.repeated, r.callers, r.rejectedCallers = x.updates.EndTurn()
 	r.waits = x.mail.EndTurn(x.journal.Draft.Now())
 	x.journal.Cursor.Finish()
 	x.parked.endTurn()
@@ -165,7 +167,7 @@ func (x *execution) finish() result {
 
 // idle describes what the code waits for.
 func (x *execution) idle() string {
-	if x.life.hasEnded() {
+	if x.lifecycle.hasEnded() {
 		return "nothing and has ended"
 	}
 	awaited := x.scheduler.Awaited()
@@ -183,6 +185,6 @@ const (
 
 // bytes returns the approximate memory of the execution.
 func (x *execution) bytes() int {
-	return instanceBytes + len(x.life.input) + len(x.status) + x.payloads.ParkedBytes() +
+	return instanceBytes + len(x.lifecycle.input) + len(x.status) + x.payloads.ParkedBytes() +
 		x.tasks.Bytes() + x.mail.Bytes() + x.updates.Bytes() + x.scheduler.Suspended()*coroutineBytes
 }

@@ -52,21 +52,21 @@ func instance(tb testing.TB, o replay.Orchestration) *replay.Instance {
 func turn(tb testing.TB, x *replay.Instance, inputs ...history.Event) []history.Event {
 	tb.Helper()
 	inputs = slices.Clone(inputs)
-	room := spoiled(make([]history.Event, 4))
+	buffer := damaged(make([]history.Event, 4))
 	out, err := x.Turn(replay.Turn{
-		Now: epoch, Version: "1", BuildID: "b", Inputs: [][]history.Event{inputs}, Room: room,
+		Now: epoch, Version: "1", BuildID: "b", Inputs: [][]history.Event{inputs}, Buffer: buffer,
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	events := slices.Clone(out.Events)
-	spoiled(inputs)
-	spoiled(out.Events)
+	damaged(inputs)
+	damaged(out.Events)
 	return events
 }
 
-// spoiled overwrites events and returns them.
-func spoiled(events []history.Event) []history.Event {
+// damaged overwrites events and returns them.
+func damaged(events []history.Event) []history.Event {
 	other := history.Event{
 		ID: 1 << 40, Kind: history.ActivityFailed, SourceEventID: 1 << 39, Error: &history.Failure{Type: "spoiled"},
 		Name: "spoiled", InstanceID: "spoiled", EventID: "spoiled",

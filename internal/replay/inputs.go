@@ -15,7 +15,7 @@ func (x *execution) find(ev *history.Event) (t *Task, applies bool) {
 	case history.UpdateReceived, history.UpdateAccepted, history.UpdateRejected:
 		return nil, x.isNewUpdate(ev)
 	case history.UpdateAwaited:
-		return nil, x.awaitsAnew(ev)
+		return nil, x.startsToWait(ev)
 	case history.OrchestrationTerminated:
 		return nil, true
 	case history.CancelRequested:
@@ -37,7 +37,7 @@ func (x *execution) apply(t *Task, ev *history.Event) error {
 		x.makeUpdates().Await(ev, x.isNewUpdateID(ev.EventID))
 		return nil
 	case history.OrchestrationTerminated:
-		x.life.end()
+		x.lifecycle.end()
 		return nil
 	case history.CancelRequested:
 		return x.cancelInstance(ev)
@@ -50,21 +50,21 @@ func (x *execution) apply(t *Task, ev *history.Event) error {
 // execution ends and its code never runs, unless the same turn terminates the execution.
 func (x *execution) cancelInstance(ev *history.Event) error {
 	with := tasks.NewCancellation(cmp.Or(ev.Reason, tasks.ReasonRequested), ev.Message)
-	if x.life.hasStarted() {
+	if x.lifecycle.hasStarted() {
 		return x.scopes.CancelRoot(with)
 	}
 
 	x.scopes.EndRoot(with)
-	if x.life.terminating {
+	if x.lifecycle.terminating {
 		return nil
 	}
-	return x.conclude(Ending{Kind: history.OrchestrationCancelled})
+	return x.recordEnd(Ending{Kind: history.OrchestrationCancelled})
 }
 
 // applyArrived applies the first n outcomes that have arrived, and runs the code after each.
 func (x *execution) applyArrived(n int) error {
 	for range n {
-		if x.life.hasEnded() || x.scheduler.IsVoid() {
+		if x.lifecycle.hasEnded() || x.scheduler.IsVoid() {
 			return nil
 		}
 		ev := x.tasks.Arrivals.Next()
@@ -72,7 +72,7 @@ func (x *execution) applyArrived(n int) error {
 			if err := x.apply(t, ev); err != nil {
 				return err
 			}
-			x.scheduler.Run(x.life.hasEnded)
+			x.scheduler.Run(x.lifecycle.hasEnded)
 		}
 	}
 	return nil

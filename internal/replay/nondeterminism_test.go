@@ -135,7 +135,7 @@ func wantDivergence(t *testing.T, code replay.Orchestration, log []history.Event
 	}
 }
 
-func TestNondeterminismError_historyEnds_saysSo(t *testing.T) {
+func TestNondeterminismError_historyEnds_mentionsTheEnd(t *testing.T) {
 	t.Parallel()
 	log := raceHistory(t)
 	wantDivergence(t, body(func(c *replay.Context) {

@@ -12,10 +12,10 @@ import (
 )
 
 // QueryHandler responds to a query from the current state of the code.
-type QueryHandler func(input json.RawMessage) QueryAnswer
+type QueryHandler func(input json.RawMessage) QueryOutput
 
-// QueryAnswer is the response of a handler.
-type QueryAnswer struct {
+// QueryOutput is the response of a handler.
+type QueryOutput struct {
 	Output json.RawMessage
 	// Failure is set if there is no output. BadInput means that the input of the query is invalid. TooLarge means that
 	// the output is too large.
@@ -53,16 +53,16 @@ func (e *UnknownQueryError) Error() string {
 //
 // The handler makes no decisions, but it may change variables of the code. After Query, only Close may follow. Query
 // returns these errors: *NotBegunError, *UnknownQueryError, *QueryMisuseError, *BlockedOutsideError.
-func (i *Instance) Query(name string, input json.RawMessage) (QueryAnswer, error) {
+func (i *Instance) Query(name string, input json.RawMessage) (QueryOutput, error) {
 	if !i.acquire() {
-		return QueryAnswer{}, fmt.Errorf(
+		return QueryOutput{}, fmt.Errorf(
 			"replay: instance %q: queried while a turn runs, or after the instance was abandoned",
 			i.x.options.InstanceID)
 	}
 	go i.query(name, input)
 
 	r := i.awaitTurn()
-	return r.answer, r.err
+	return r.output, r.err
 }
 
 // query runs a query on its own goroutine, because the handler may never return and may end its goroutine.
@@ -75,7 +75,7 @@ func (i *Instance) query(name string, input json.RawMessage) {
 	returned := false
 	defer func() {
 		if !returned {
-			r.answer.Failure = panics.HandlerFailure(recover())
+			r.output.Failure = panics.HandlerFailure(recover())
 		}
 		i.x.scheduler.Gate().EndTurn()
 		if misuse := i.x.scheduler.Gate().Misuse(); misuse != nil {
@@ -88,10 +88,10 @@ func (i *Instance) query(name string, input json.RawMessage) {
 	}()
 
 	var handler QueryHandler
-	if !i.x.life.ran {
+	if !i.x.lifecycle.ran {
 		r.err = &NotBegunError{i.x.options.InstanceID}
 	} else if handler, r.err = i.x.queries.find(i.x.options.InstanceID, name); r.err == nil {
-		r.answer = handler(input)
+		r.output = handler(input)
 	}
 	returned = true
 }

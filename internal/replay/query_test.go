@@ -15,12 +15,12 @@ import (
 func counted() replay.Orchestration {
 	return body(func(c *replay.Context) {
 		done := 0
-		c.SetQueryHandler("done", func(json.RawMessage) replay.QueryAnswer {
-			return replay.QueryAnswer{Output: json.RawMessage{byte('0' + done)}}
+		c.SetQueryHandler("done", func(json.RawMessage) replay.QueryOutput {
+			return replay.QueryOutput{Output: json.RawMessage{byte('0' + done)}}
 		})
-		c.SetQueryHandler("asks for more", func(json.RawMessage) replay.QueryAnswer {
+		c.SetQueryHandler("asks for more", func(json.RawMessage) replay.QueryOutput {
 			activity(c, "more")
-			return replay.QueryAnswer{}
+			return replay.QueryOutput{}
 		})
 		for range 2 {
 			c.Await(activity(c, "charge"))
@@ -51,9 +51,9 @@ func TestQuery_afterEachReplay_readsItsState(t *testing.T) {
 		if until == history.ActivityCompleted {
 			i++ // the decision of the code belongs to the same part
 		}
-		answer, err := queried(t, events[:i+1]).Query("done", nil)
-		if err != nil || string(answer.Output) != string(rune('0'+want)) {
-			t.Errorf("query up to %s: got %s, error %v", until, answer.Output, err)
+		response, err := queried(t, events[:i+1]).Query("done", nil)
+		if err != nil || string(response.Output) != string(rune('0'+want)) {
+			t.Errorf("query up to %s: got %s, error %v", until, response.Output, err)
 		}
 	}
 }

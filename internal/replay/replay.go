@@ -28,18 +28,18 @@ func (r replayRun) run(events []history.Event) {
 			return
 		}
 
-		ended := x.life.hasEnded()
+		ended := x.lifecycle.hasEnded()
 		switch {
 		case !ended && past.EndsWithoutCode(x.parked.isBlocked()):
 			past.PassAll()
-			x.life.end()
+			x.lifecycle.end()
 		case !ended && journal.PrecedesTermination(ev):
 			x.scheduler.Void(r.cancelAll())
 		case ended || !journal.IsInput(ev):
 			x.scheduler.Void(past.Divergence(x.idle()))
 		default:
 			x.scheduler.Void(r.apply(ev))
-			x.scheduler.Run(x.life.hasEnded)
+			x.scheduler.Run(x.lifecycle.hasEnded)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func (r replayRun) start(ev *history.Event) error {
 	input, ok := ev.Input.Document()
 	if !ok && ev.Input.IsEncoded() {
 		input, ok = json.RawMessage(ev.Input), true
-		x.life.setEncoded(ev.Name)
+		x.lifecycle.setEncoded(ev.Name)
 	}
 	if !ok {
 		return fmt.Errorf("replay: instance %q: the input was not fetched", x.options.InstanceID)
@@ -98,7 +98,7 @@ func (r replayRun) start(ev *history.Event) error {
 	if ev.ExecutionID != "" {
 		x.identity.Become(history.ExecutionRef{InstanceID: ev.InstanceID, ExecutionID: ev.ExecutionID})
 	}
-	x.life.setStart(input, ev.StartAt)
+	x.lifecycle.setStart(input, ev.StartAt)
 	if len(ev.Inputs) > 0 {
 		x.parked = x.parked.add(ev, &x.payloads)
 	}
@@ -117,8 +117,8 @@ func (r replayRun) startTurn(ev *history.Event) (arrived int) {
 	arrived = r.dropTaken(int(ev.ParkedConsumed))
 
 	turn := r.past.Remaining()
-	x.life.setTerminating(!x.life.hasStarted() && (isTerminated(turn) || journal.EndsWithoutCode(turn[1:])))
-	if x.life.mayStart(ev.Time) {
+	x.lifecycle.setTerminating(!x.lifecycle.hasStarted() && (isTerminated(turn) || journal.EndsWithoutCode(turn[1:])))
+	if x.lifecycle.mayStart(ev.Time) {
 		x.start()
 	}
 	return arrived

@@ -47,13 +47,13 @@ func TestBytes_suspendedInstance_matchesHeap(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	each, told := (footprint()-before)/n, instances[0].Bytes()
+	each, reported := (footprint()-before)/n, instances[0].Bytes()
 	for _, x := range instances {
 		x.Close()
 	}
-	t.Logf("an instance uses %d bytes, Bytes returns %d", each, told)
-	if told < each/2 || told > 3*each {
-		t.Errorf("an instance uses %d bytes, Bytes returns %d", each, told)
+	t.Logf("an instance uses %d bytes, Bytes returns %d", each, reported)
+	if reported < each/2 || reported > 3*each {
+		t.Errorf("an instance uses %d bytes, Bytes returns %d", each, reported)
 	}
 }
 

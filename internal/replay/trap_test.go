@@ -309,18 +309,18 @@ func TestForeignGoroutine_callWhileSuspended_failsTheTurn(t *testing.T) {
 func TestForeignGoroutine_bodyWaitsForIt_isReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		answer := make(chan struct{})
+		response := make(chan struct{})
 		x := instance(t, body(func(c *replay.Context) {
 			a := activity(c, "a")
 			go func() {
 				c.Await(a)
-				close(answer)
+				close(response)
 			}()
-			<-answer
+			<-response
 		}))
 		_, err := x.Turn(replay.Turn{Now: epoch})
 		as[*replay.ForeignGoroutineError](t, err)
-		close(answer)
+		close(response)
 		synctest.Wait()
 	})
 }

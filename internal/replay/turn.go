@@ -23,10 +23,10 @@ type Turn struct {
 	MostParked int
 	// Commits makes the turn commit TurnStarted even if no input applies.
 	Commits bool
-	// Room is the memory for Outcome.Events. The turn overwrites it as far as the events fit. After the turn, the
-	// instance has no reference to Room or Inputs. After an error, the caller must not reuse Room or Inputs, because
-	// abandoned code may still use them. If Room is nil, the turn allocates memory.
-	Room []history.Event
+	// Buffer is the memory for Outcome.Events. The turn overwrites it as far as the events fit. After the turn, the
+	// instance has no reference to Buffer or Inputs. After an error, the caller must not reuse Buffer or Inputs,
+	// because abandoned code may still use them. If Buffer is nil, the turn allocates memory.
+	Buffer []history.Event
 }
 
 // Outcome is the result of a turn.
@@ -46,9 +46,9 @@ type Outcome struct {
 	Repeated map[string]string
 	// Callers contains the orchestrations that sent updates in Repeated, by the IDs of the updates.
 	Callers map[string][]history.Parent
-	// TurnedAway contains the orchestrations that cannot wait for a running update, because too many already wait for
-	// it.
-	TurnedAway []history.Parent
+	// RejectedCallers contains the orchestrations that cannot wait for a running update, because too many already wait
+	// for it.
+	RejectedCallers []history.Parent
 	// Waits contains the waits for external events that ended, in order, if Options.WaitEnds is set.
 	Waits []WaitEnd
 }
@@ -68,9 +68,9 @@ type Continuation struct {
 	taken func(id string) bool
 }
 
-// HandOn adds an input. If this execution has taken an input with the same ID before, HandOn records the ID, so that
+// PassOn adds an input. If this execution has taken an input with the same ID before, PassOn records the ID, so that
 // the next execution drops the input.
-func (c *Continuation) HandOn(in history.Event) {
+func (c *Continuation) PassOn(in history.Event) {
 	c.Inputs = append(c.Inputs, in)
 	id := in.EventID
 	if in.Kind == history.UpdateAccepted || in.Kind == history.UpdateAwaited {

@@ -24,7 +24,7 @@ type turnRun struct {
 // run applies the inputs. After each input it runs the code until the code waits.
 func (r turnRun) run() {
 	x, t := r.x, r.t
-	if !x.life.read {
+	if !x.lifecycle.read {
 		x.scheduler.Void(fmt.Errorf("replay: instance %q: turn: %w", x.options.InstanceID, errNoStart))
 		return
 	}
@@ -37,11 +37,11 @@ func (r turnRun) run() {
 		x.journal.Draft.RecordParked(alone)
 	}
 
-	x.life.setTerminating(!x.life.hasStarted() && slices.ContainsFunc(t.Inputs, isTerminated))
-	if x.life.mayStart(x.journal.Draft.Now()) {
+	x.lifecycle.setTerminating(!x.lifecycle.hasStarted() && slices.ContainsFunc(t.Inputs, isTerminated))
+	if x.lifecycle.mayStart(x.journal.Draft.Now()) {
 		r.record()
 		x.start()
-		x.scheduler.Run(x.life.hasEnded)
+		x.scheduler.Run(x.lifecycle.hasEnded)
 		for _, in := range x.updates.Received() {
 			r.apply(&in)
 		}
@@ -49,7 +49,7 @@ func (r turnRun) run() {
 
 	x.scheduler.Void(x.applyArrived(arrived))
 	for _, message := range t.Inputs {
-		if x.scheduler.IsVoid() || x.life.hasEnded() {
+		if x.scheduler.IsVoid() || x.lifecycle.hasEnded() {
 			return
 		}
 		x.journal.Draft.StartMessage()
@@ -89,12 +89,12 @@ func (r turnRun) takePending() (arrived, alone int) {
 }
 
 // record records TurnStarted, unless the turn has recorded it.
-func (r turnRun) record() { r.x.journal.StartTurn(r.t.Version, r.t.BuildID, r.t.Room) }
+func (r turnRun) record() { r.x.journal.StartTurn(r.t.Version, r.t.BuildID, r.t.Buffer) }
 
 // apply records and applies an input, if it applies, and runs the code.
 func (r turnRun) apply(ev *history.Event) {
 	x := r.x
-	if x.life.hasEnded() || x.scheduler.IsVoid() {
+	if x.lifecycle.hasEnded() || x.scheduler.IsVoid() {
 		return
 	}
 	task, applies := x.find(ev)
@@ -106,7 +106,7 @@ func (r turnRun) apply(ev *history.Event) {
 	}
 	if ev.Kind == history.UpdateAccepted {
 		var err error
-		if ev, err = x.makeUpdates().Judge(ev); ev == nil {
+		if ev, err = x.makeUpdates().Decide(ev); ev == nil {
 			x.scheduler.Void(err)
 			return
 		}
@@ -127,11 +127,11 @@ func (r turnRun) apply(ev *history.Event) {
 	added.ID = id
 	added.Time = now
 	if ev.Kind == history.OrchestrationTerminated {
-		added.Callers = x.unansweredCallers()
+		added.Callers = x.waitingCallers()
 	}
 
 	x.scheduler.Void(x.apply(task, added))
-	x.scheduler.Run(x.life.hasEnded)
+	x.scheduler.Run(x.lifecycle.hasEnded)
 }
 
 // time returns the time of the turn. It is not before the last turn, or before the due time of a timer that fires in
@@ -144,7 +144,7 @@ func (r turnRun) time() time.Time {
 				continue
 			}
 			if message[i].SourceEventID == startTimer {
-				now = later(now, r.x.life.startAt)
+				now = later(now, r.x.lifecycle.startAt)
 			}
 			if timer, applies := r.x.find(&message[i]); applies {
 				now = later(now, timer.FireAt())

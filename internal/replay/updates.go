@@ -44,7 +44,7 @@ func (x *execution) makeUpdates() *updates.Updates {
 type updateHost struct{ x *execution }
 
 func (h updateHost) Protect(code func())  { h.x.protect(code) }
-func (h updateHost) HasStarted() bool     { return h.x.life.hasStarted() }
+func (h updateHost) HasStarted() bool     { return h.x.lifecycle.hasStarted() }
 func (h updateHost) RememberID(id string) { h.x.mailbox().Remember(id) }
 
 // isNewUpdate reports whether an event about an update applies, because its ID is new, or because the update was
@@ -61,18 +61,18 @@ func (x *execution) isNewUpdateID(updateID string) bool {
 	return !x.mail.Knows(history.UpdateIDPrefix+updateID) && !x.updates.HasReceivedID(updateID)
 }
 
-// awaitsAnew reports whether an orchestration starts to wait for an update. On replay, the recorded turn has decided
+// startsToWait reports whether an orchestration starts to wait for an update. On replay, the recorded turn has decided
 // this.
-func (x *execution) awaitsAnew(ev *history.Event) bool {
+func (x *execution) startsToWait(ev *history.Event) bool {
 	if ev.Parent == nil {
 		return false
 	}
-	return x.journal.Cursor.Replaying() || x.updates.AwaitsAnew(ev, x.isNewUpdateID(ev.EventID))
+	return x.journal.Cursor.Replaying() || x.updates.StartsToWait(ev, x.isNewUpdateID(ev.EventID))
 }
 
-// unansweredCallers returns the orchestrations that wait for updates that the execution has not processed, including
+// waitingCallers returns the orchestrations that wait for updates that the execution has not processed, including
 // parked ones.
-func (x *execution) unansweredCallers() []history.Parent {
+func (x *execution) waitingCallers() []history.Parent {
 	callers := x.updates.Callers()
 	for _, in := range x.parked.waiting() {
 		if in.Kind == history.UpdateAwaited && in.Parent != nil && !slices.Contains(callers, *in.Parent) {

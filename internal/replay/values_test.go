@@ -127,14 +127,14 @@ func TestReplay_payloadNotFetched_isError(t *testing.T) {
 	t.Parallel()
 	far := history.NewReferencePayload(history.Reference{Ref: "s3://b/k", SHA256: "x", Bytes: 1 << 20})
 	log := record(t, body(race), message(done(3)))
-	for name, spoil := range map[string]func([]history.Event){
+	for name, damage := range map[string]func([]history.Event){
 		"input":  func(log []history.Event) { log[0].Input = far },
 		"result": func(log []history.Event) { log[6].Result = far },
 	} {
-		spoilt := slices.Clone(log)
-		spoil(spoilt)
+		changed := slices.Clone(log)
+		damage(changed)
 		x := replay.New(body(race), options)
-		if err := x.Replay(spoilt); err == nil || !strings.Contains(err.Error(), "not fetched") {
+		if err := x.Replay(changed); err == nil || !strings.Contains(err.Error(), "not fetched") {
 			t.Errorf("%s: got error %v", name, err)
 		}
 		x.Close()

@@ -212,11 +212,11 @@ func TestVersion_coroutinesAndScopes_shareOneVersion(t *testing.T) {
 	var got []int
 	code := func(c *replay.Context) {
 		got = nil
-		ask := func() { got = append(got, c.Version("change", 0, 7)) }
-		one, other := c.Go(ask), c.Go(ask)
+		request := func() { got = append(got, c.Version("change", 0, 7)) }
+		one, other := c.Go(request), c.Go(request)
 		c.AwaitAll([]*replay.Task{one, other})
 		c.Await(activity(c, "a"))
-		ask()
+		request()
 	}
 	log := record(t, body(code), []history.Event{{Kind: history.CancelRequested, Reason: "requested"}})
 	if !slices.Equal(got, []int{7, 7, 7}) {

@@ -13,18 +13,18 @@ const closeLimit = time.Second
 
 // result is the result of a turn, a replay or a query.
 type result struct {
-	events     []history.Event
-	consumed   int
-	ended      bool
-	continued  *Continuation
-	repeated   map[string]string // names, by the IDs of updates
-	callers    map[string][]history.Parent
-	turnedAway []history.Parent
-	waits      []WaitEnd
-	lastID     int64
-	bytes      int
-	err        error
-	answer     QueryAnswer // of a query
+	events          []history.Event
+	consumed        int
+	ended           bool
+	continued       *Continuation
+	repeated        map[string]string // names, by the IDs of updates
+	callers         map[string][]history.Parent
+	rejectedCallers []history.Parent
+	waits           []WaitEnd
+	lastID          int64
+	bytes           int
+	err             error
+	output          QueryOutput // of a query
 }
 
 // attempt runs a turn or a replay on its own goroutine, because code that blocks never returns, and code that calls
@@ -50,7 +50,7 @@ func (i *Instance) attempt(work func()) (Outcome, error) {
 	i.last = result{ended: r.ended, lastID: r.lastID, bytes: r.bytes}
 	return Outcome{
 		Events: r.events, Consumed: r.consumed, Ended: r.ended, Continued: r.continued, Repeated: r.repeated,
-		Callers: r.callers, TurnedAway: r.turnedAway, Waits: r.waits,
+		Callers: r.callers, RejectedCallers: r.rejectedCallers, Waits: r.waits,
 	}, nil
 }
 

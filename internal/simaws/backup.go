@@ -20,7 +20,7 @@ func (t *Table) Backup() Backup {
 
 	for i := range t.shards {
 		for name, p := range t.shards[i].partitions {
-			if t.isBeside(name) {
+			if t.belongsToOtherTable(name) {
 				continue
 			}
 
@@ -35,9 +35,9 @@ func (t *Table) Backup() Backup {
 	return b
 }
 
-// isBeside reports whether a partition belongs to another table.
-func (t *Table) isBeside(partition string) bool {
-	for _, other := range t.beside {
+// belongsToOtherTable reports whether a partition belongs to another table.
+func (t *Table) belongsToOtherTable(partition string) bool {
+	for _, other := range t.others {
 		if strings.HasPrefix(partition, other.space) {
 			return true
 		}

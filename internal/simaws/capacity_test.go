@@ -32,7 +32,7 @@ func TestCapacity_eachOperation_isCounted(t *testing.T) {
 		"put in index": {
 			putting(with("new", inIndex)), simaws.Capacity{Write: 2},
 		},
-		"put what is there": {putting(with("g", inIndex)), simaws.Capacity{Write: 1}},
+		"put an equal item": {putting(with("g", inIndex)), simaws.Capacity{Write: 1}},
 		"change projected": {
 			putting(with("g", item{"g": str("G"), "n": num("1"), "a": str("y")})), simaws.Capacity{Write: 2},
 		},

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// fifoShelf orders the messages of a FIFO queue: message groups by the time at which they become free, and the messages
+// fifoOrder orders the messages of a FIFO queue: message groups by the time at which they become free, and the messages
 // of a group by arrival.
-type fifoShelf struct {
+type fifoOrder struct {
 	groups map[string]*group
 	order  heap[*group]
 }
@@ -43,7 +43,7 @@ func (g *group) settle() {
 	}
 }
 
-func (s *fifoShelf) put(m *message, _ int64) {
+func (s *fifoOrder) put(m *message, _ int64) {
 	g := s.groups[m.group]
 	if g != nil {
 		g.messages = append(g.messages, m)
@@ -57,7 +57,7 @@ func (s *fifoShelf) put(m *message, _ int64) {
 }
 
 // take offers as many messages of a group as possible before it continues with the next group, like SQS.
-func (s *fifoShelf) take(now int64, most int, take func(m *message) bool) {
+func (s *fifoOrder) take(now int64, most int, take func(m *message) bool) {
 	for most > 0 && len(s.order) > 0 && s.order.top().free <= now {
 		g := s.order.top()
 
@@ -74,9 +74,9 @@ func (s *fifoShelf) take(now int64, most int, take func(m *message) bool) {
 	}
 }
 
-func (s *fifoShelf) moved(m *message, _ int64) { s.resettle(s.groups[m.group]) }
+func (s *fifoOrder) moved(m *message, _ int64) { s.resettle(s.groups[m.group]) }
 
-func (s *fifoShelf) remove(m *message) {
+func (s *fifoOrder) remove(m *message) {
 	g := s.groups[m.group]
 	g.drop(slices.Index(g.messages, m))
 	s.resettle(g)
@@ -90,7 +90,7 @@ func (g *group) drop(i int) {
 }
 
 // resettle moves a group to its position in the order after its messages have changed.
-func (s *fifoShelf) resettle(g *group) {
+func (s *fifoOrder) resettle(g *group) {
 	if len(g.messages) == 0 {
 		s.order.remove(g.slot)
 		delete(s.groups, g.name)
@@ -102,7 +102,7 @@ func (s *fifoShelf) resettle(g *group) {
 	s.order.fix(g.slot)
 }
 
-func (s *fifoShelf) due() (at int64, ok bool) {
+func (s *fifoOrder) due() (at int64, ok bool) {
 	if len(s.order) == 0 {
 		return 0, false
 	}

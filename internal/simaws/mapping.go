@@ -132,7 +132,7 @@ func (c *Cloud) NextDue() (at time.Time, ok bool) {
 		}
 
 		m.queue.mu.Lock()
-		due, has := m.queue.shelf.due()
+		due, has := m.queue.deliveryOrder.due()
 		m.queue.mu.Unlock()
 
 		if has && (!ok || due < earliest) {

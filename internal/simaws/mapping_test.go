@@ -18,11 +18,11 @@ import (
 
 var errFunction = errors.New("function failed")
 
-// function records the joined bodies of each batch, and returns the result of answer.
+// function records the joined bodies of each batch, and returns the result of response.
 type function struct {
-	mu      sync.Mutex
-	batches []string
-	answer  func(ms []sqstypes.Message) ([]string, error)
+	mu       sync.Mutex
+	batches  []string
+	response func(ms []sqstypes.Message) ([]string, error)
 }
 
 func (f *function) invoke(_ context.Context, ms []sqstypes.Message) ([]string, error) {
@@ -35,11 +35,11 @@ func (f *function) invoke(_ context.Context, ms []sqstypes.Message) ([]string, e
 	f.batches = append(f.batches, strings.Join(bodies, " "))
 	f.mu.Unlock()
 
-	if f.answer == nil {
+	if f.response == nil {
 		return nil, nil
 	}
 
-	return f.answer(ms)
+	return f.response(ms)
 }
 
 func (f *function) want(tb testing.TB, batches ...string) {
@@ -93,8 +93,8 @@ func TestMapping_functionFailsForMessages_redeliversOnlyThese(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		answer func(ms []sqstypes.Message) ([]string, error)
-		again  []string
+		response func(ms []sqstypes.Message) ([]string, error)
+		again    []string
 	}{
 		"all done":   {nil, nil},
 		"one failed": {idsOf("b"), []string{"b"}},
@@ -115,7 +115,7 @@ func TestMapping_functionFailsForMessages_redeliversOnlyThese(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				d := bubble(t, "work", simaws.QueueConfig{VisibilityTimeout: 10 * time.Second})
-				f := &function{answer: tt.answer}
+				f := &function{response: tt.response}
 				d.cloud.Map(d.url, simaws.Mapping{Invoke: f.invoke})
 
 				for _, body := range []string{"a", "b", "c"} {
@@ -134,7 +134,7 @@ func TestMapping_functionFailsForMessages_redeliversOnlyThese(t *testing.T) {
 					t.Errorf("%d errors, want %d", got, failed)
 				}
 
-				f.answer = nil
+				f.response = nil
 				due, ok := d.cloud.NextDue()
 
 				if ok != (tt.again != nil) || (ok && time.Until(due) != 10*time.Second) {
@@ -154,7 +154,7 @@ func TestMapping_fifoBatchIsInFlight_restOfTheGroupWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := bubble(t, "inbox.fifo", simaws.QueueConfig{})
 		release := make(chan struct{})
-		f := &function{answer: func([]sqstypes.Message) ([]string, error) {
+		f := &function{response: func([]sqstypes.Message) ([]string, error) {
 			<-release
 
 			return nil, nil
@@ -192,7 +192,7 @@ func TestStep_severalMappings_runsInOrderWithinConcurrency(t *testing.T) {
 		second := &desk{tb: t, cloud: d.cloud, url: d.cloud.Queues.Create("second", simaws.QueueConfig{})}
 
 		release := make(chan struct{})
-		f := &function{answer: func([]sqstypes.Message) ([]string, error) {
+		f := &function{response: func([]sqstypes.Message) ([]string, error) {
 			<-release
 
 			return nil, nil
@@ -232,7 +232,7 @@ func TestStep_messageBecomesDeadLetter_isDeliveredToEarlierMapping(t *testing.T)
 		d := &desk{tb: t, cloud: dead.cloud, url: dead.cloud.Queues.Create("work", simaws.QueueConfig{
 			VisibilityTimeout: time.Second, DeadLetterQueue: "dead", MaxReceiveCount: 1,
 		})}
-		buried, f := &function{}, &function{answer: func([]sqstypes.Message) ([]string, error) {
+		buried, f := &function{}, &function{response: func([]sqstypes.Message) ([]string, error) {
 			return nil, errFunction
 		}}
 
@@ -257,7 +257,7 @@ func TestMapping_functionDeletesAndReleasesMessages_takesEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := bubble(t, "inbox.fifo", simaws.QueueConfig{})
 		f := &function{}
-		f.answer = func(ms []sqstypes.Message) ([]string, error) {
+		f.response = func(ms []sqstypes.Message) ([]string, error) {
 			if len(ms) == 1 {
 				return nil, nil
 			}

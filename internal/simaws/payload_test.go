@@ -18,18 +18,18 @@ func named(name string, fill string, size int) string {
 	return name + strings.Repeat(fill, size-len(name))
 }
 
-// names returns an answer that records each batch by the first letters of its bodies.
-func (f *function) names(answer func(ms []sqstypes.Message) []string) func(ms []sqstypes.Message) ([]string, error) {
+// names returns a response function that records each batch by the first letters of its bodies.
+func (f *function) names(response func(ms []sqstypes.Message) []string) func(ms []sqstypes.Message) ([]string, error) {
 	return func(ms []sqstypes.Message) ([]string, error) {
 		var text strings.Builder
 		for _, m := range ms {
 			text.WriteByte((*m.Body)[0])
 		}
 		f.batches[len(f.batches)-1] = text.String()
-		if answer == nil {
+		if response == nil {
 			return nil, nil
 		}
-		return answer(ms), nil
+		return response(ms), nil
 	}
 }
 
@@ -51,7 +51,7 @@ func TestMapping_batchOverThePayloadLimit_isPassedInParts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := bubble(t, "work", simaws.QueueConfig{VisibilityTimeout: 10 * time.Second})
 				f := &function{}
-				f.answer = f.names(nil)
+				f.response = f.names(nil)
 				d.cloud.Map(d.url, simaws.Mapping{Invoke: f.invoke})
 				for _, letter := range "abcdefghij" {
 					d.send(named(string(letter), c.fill, c.size))
@@ -73,7 +73,7 @@ func TestMapping_failureInTheFirstPartOfAFIFOBatch_holdsTheRest(t *testing.T) {
 		d := bubble(t, "inbox.fifo", simaws.QueueConfig{VisibilityTimeout: 10 * time.Second})
 		f := &function{}
 		failed := false
-		f.answer = f.names(func(ms []sqstypes.Message) []string {
+		f.response = f.names(func(ms []sqstypes.Message) []string {
 			if failed {
 				return nil
 			}

@@ -48,7 +48,7 @@ func (t *Table) StoredBytes() (size int64) {
 
 	for i := range t.shards {
 		for name, p := range t.shards[i].partitions {
-			if t.isBeside(name) {
+			if t.belongsToOtherTable(name) {
 				continue
 			}
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// queue is an SQS queue. It implements the behavior that standard and FIFO queues share. Its shelf determines the order
-// of delivery.
+// queue is an SQS queue. It implements the behavior that standard and FIFO queues share. deliveryOrder determines the
+// order of delivery.
 type queue struct {
 	QueueConfig
 
@@ -19,11 +19,11 @@ type queue struct {
 	number      int
 	deadLetters *queue
 
-	mu       sync.Mutex
-	arrivals uint64
-	messages map[uint64]*message
-	shelf    shelf
-	seen     deduplicator
+	mu            sync.Mutex
+	arrivals      uint64
+	messages      map[uint64]*message
+	deliveryOrder deliveryOrder
+	seen          deduplicator
 	// changed is closed when a message may become visible earlier than a waiting receiver expects.
 	changed chan struct{}
 
@@ -31,18 +31,18 @@ type queue struct {
 	rand     *rand.Rand
 }
 
-// shelf contains the messages of a queue in the order of their delivery.
-type shelf interface {
-	// put adds a message that is not on the shelf.
+// deliveryOrder contains the messages of a queue in the order of their delivery.
+type deliveryOrder interface {
+	// put adds a message that is not in the order.
 	put(m *message, now int64)
 	// take offers the visible messages to a function in order, until the function has taken most of them. The function
 	// reports whether it took the message, and then has hidden it. A message that it did not take is removed from the
-	// shelf.
+	// deliveryOrder.
 	take(now int64, most int, take func(m *message) bool)
 	// moved updates the order after a change of a message's visibleAt.
 	moved(m *message, now int64)
 	remove(m *message)
-	// due returns the time at which the next message becomes or became visible. ok is false if the shelf is empty.
+	// due returns the time at which the next message becomes or became visible. ok is false if there is no message.
 	due() (at int64, ok bool)
 }
 
@@ -52,10 +52,10 @@ func newQueue(c *Cloud, name string, config QueueConfig) *queue {
 		number:   len(c.Queues.byName) + 1,
 		messages: map[uint64]*message{}, seen: deduplicator{seed: maphash.MakeSeed()},
 	}
-	q.shelf = &standardShelf{rank: q.rank}
+	q.deliveryOrder = &standardOrder{rank: q.rank}
 
 	if q.fifo {
-		q.shelf = &fifoShelf{groups: map[string]*group{}}
+		q.deliveryOrder = &fifoOrder{groups: map[string]*group{}}
 	}
 
 	return q
@@ -63,7 +63,7 @@ func newQueue(c *Cloud, name string, config QueueConfig) *queue {
 
 func (q *queue) arn() string { return "arn:aws:sqs:us-east-1:000000000000:" + q.name }
 
-func (q *queue) disturb(d Disorder) {
+func (q *queue) setDisorder(d Disorder) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
@@ -121,12 +121,12 @@ func (q *queue) put(c content, delay time.Duration) (messageID, sequence string)
 	return c.messageID, sequence
 }
 
-// add puts a copy of a message on the shelf. The queue must be locked.
+// add adds a copy of a message. The queue must be locked.
 func (q *queue) add(c content, now, visibleAt int64) *message {
 	q.arrivals++
 	m := &message{content: c, id: q.arrivals, sent: now, visibleAt: visibleAt}
 	q.messages[m.id] = m
-	q.shelf.put(m, now)
+	q.deliveryOrder.put(m, now)
 
 	return m
 }
@@ -152,7 +152,7 @@ func (q *queue) receive(most int, visibility time.Duration) batch {
 	out := batch{}
 	dead := []*message(nil)
 
-	q.shelf.take(now, most, func(m *message) bool {
+	q.deliveryOrder.take(now, most, func(m *message) bool {
 		if q.deadLetters != nil && m.receives >= q.MaxReceiveCount {
 			delete(q.messages, m.id)
 
@@ -168,20 +168,20 @@ func (q *queue) receive(most int, visibility time.Duration) batch {
 
 	if len(out.deliveries) == 0 {
 		out.changed = q.waiting()
-		out.due, out.hasDue = q.shelf.due()
+		out.due, out.hasDue = q.deliveryOrder.due()
 	}
 
 	out.buried = len(dead) > 0
 	q.mu.Unlock()
 
 	for _, m := range dead {
-		q.deadLetters.bury(m, q.arn())
+		q.deadLetters.putDeadLetter(m, q.arn())
 	}
 
 	return out
 }
 
-// deliver hides a message and returns its delivery. The queue must be locked. The caller updates the shelf afterwards.
+// deliver hides a message and returns its delivery. The queue must be locked. The caller updates the order.
 func (q *queue) deliver(m *message, now int64, visibility time.Duration) delivery {
 	m.receives++
 	m.visibleAt = now + int64(visibility)
@@ -206,9 +206,9 @@ func (q *queue) waiting() <-chan struct{} {
 	return q.changed
 }
 
-// bury adds a dead letter of another queue as a new message. The message keeps its MessageId and, in a standard queue,
-// its SentTimestamp.
-func (q *queue) bury(dead *message, source string) {
+// putDeadLetter adds a dead letter of another queue as a new message. The message keeps its MessageId and, in a
+// standard queue, its SentTimestamp.
+func (q *queue) putDeadLetter(dead *message, source string) {
 	now := q.cloud.nanos()
 
 	q.mu.Lock()
@@ -250,7 +250,7 @@ func (q *queue) remove(receipt string) error {
 		return nil
 	}
 
-	q.shelf.remove(m)
+	q.deliveryOrder.remove(m)
 	delete(q.messages, m.id)
 
 	if q.fifo {
@@ -286,7 +286,7 @@ func (q *queue) changeVisibility(receipt string, timeout time.Duration) error {
 	}
 
 	m.visibleAt = now + int64(timeout)
-	q.shelf.moved(m, now)
+	q.deliveryOrder.moved(m, now)
 	q.notify()
 
 	return nil

@@ -133,5 +133,5 @@ func (q *Queues) Disorder(queueURL string, d Disorder) {
 		panic(fmt.Sprintf("simaws: %q is not a standard queue", queueURL))
 	}
 
-	found.disturb(d)
+	found.setDisorder(d)
 }

@@ -334,7 +334,7 @@ func (q *queue) purge() {
 	for id, m := range q.messages {
 		if m.sent <= now {
 			delete(q.messages, id)
-			q.shelf.remove(m)
+			q.deliveryOrder.remove(m)
 		}
 	}
 

@@ -358,7 +358,7 @@ func (q *queue) withdraw(id uint64) {
 
 	if m := q.messages[id]; m != nil && m.sent > now {
 		delete(q.messages, id)
-		q.shelf.remove(m)
+		q.deliveryOrder.remove(m)
 		q.notify()
 	}
 }

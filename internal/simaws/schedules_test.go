@@ -209,8 +209,8 @@ func TestCreateSchedule_invalidInput_isRejected(t *testing.T) {
 
 	a := newAgenda(t)
 	for name, c := range map[string]struct {
-		spoil func(in *scheduler.CreateScheduleInput)
-		code  string
+		damage func(in *scheduler.CreateScheduleInput)
+		code   string
 	}{
 		"nothing":       {func(*scheduler.CreateScheduleInput) {}, ""},
 		"64 characters": {func(in *scheduler.CreateScheduleInput) { *in.Name = strings.Repeat("-_.aZ09x", 8) }, ""},
@@ -257,7 +257,7 @@ func TestCreateSchedule_invalidInput_isRejected(t *testing.T) {
 				Arn: aws.String("arn:aws:sqs:us-east-1:000000000000:dead.fifo"),
 			}
 		}, "ValidationException"},
-		"what is not simulated": {func(in *scheduler.CreateScheduleInput) {
+		"not simulated": {func(in *scheduler.CreateScheduleInput) {
 			*in.ScheduleExpression = "rate(1 day)"
 		}, "?"},
 	} {
@@ -265,7 +265,7 @@ func TestCreateSchedule_invalidInput_isRejected(t *testing.T) {
 			t.Parallel()
 
 			in := a.input("s-"+strings.ReplaceAll(name, " ", "-"), a.now.Add(time.Hour))
-			c.spoil(in)
+			c.damage(in)
 
 			_, err := a.cloud.Schedules.CreateSchedule(t.Context(), in)
 			wantCode(t, err, c.code)

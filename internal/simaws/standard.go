@@ -1,13 +1,13 @@
 package simaws
 
-// standardShelf orders the messages of a standard queue: visible messages by rank, and hidden messages by the time at
+// standardOrder orders the messages of a standard queue: visible messages by rank, and hidden messages by the time at
 // which they become visible.
-type standardShelf struct {
+type standardOrder struct {
 	rank          func(*message) int64
 	ready, hidden heap[*message]
 }
 
-func (s *standardShelf) put(m *message, now int64) {
+func (s *standardOrder) put(m *message, now int64) {
 	m.ready = m.visibleAt <= now
 	if m.ready {
 		m.rank = s.rank(m)
@@ -20,7 +20,7 @@ func (s *standardShelf) put(m *message, now int64) {
 	s.hidden.push(m)
 }
 
-func (s *standardShelf) take(now int64, most int, take func(m *message) bool) {
+func (s *standardOrder) take(now int64, most int, take func(m *message) bool) {
 	for len(s.hidden) > 0 && s.hidden.top().visibleAt <= now {
 		m := s.hidden.top()
 		s.hidden.remove(0)
@@ -39,12 +39,12 @@ func (s *standardShelf) take(now int64, most int, take func(m *message) bool) {
 	}
 }
 
-func (s *standardShelf) moved(m *message, now int64) {
+func (s *standardOrder) moved(m *message, now int64) {
 	s.remove(m)
 	s.put(m, now)
 }
 
-func (s *standardShelf) remove(m *message) {
+func (s *standardOrder) remove(m *message) {
 	if m.ready {
 		s.ready.remove(m.slot)
 	} else {
@@ -52,7 +52,7 @@ func (s *standardShelf) remove(m *message) {
 	}
 }
 
-func (s *standardShelf) due() (at int64, ok bool) {
+func (s *standardOrder) due() (at int64, ok bool) {
 	switch {
 	case len(s.ready) > 0:
 		return s.ready.top().visibleAt, true

@@ -55,7 +55,7 @@ type Table struct {
 	tokens      tokens
 	past        past
 
-	beside map[string]*Table // other tables by name
+	others map[string]*Table // other tables by name
 }
 
 // schema describes the keys of a table.
@@ -108,7 +108,7 @@ func newTable(c *Cloud, config TableConfig) *Table {
 // Add adds another table. Calls can name the table, even in one transaction with the first table. The table has no
 // indexes and no Lag, and backups do not contain it. Call Add before any other call.
 func (t *Table) Add(config TableConfig) {
-	if config.Name == "" || t.Name == "" || config.Name == t.Name || t.beside[config.Name] != nil ||
+	if config.Name == "" || t.Name == "" || config.Name == t.Name || t.others[config.Name] != nil ||
 		len(config.Indexes) > 0 {
 		panic(fmt.Sprintf("simaws: table %q requires a unique name, and no indexes", config.Name))
 	}
@@ -116,11 +116,11 @@ func (t *Table) Add(config TableConfig) {
 	other := newTable(t.cloud, config)
 	other.storage, other.space = t.storage, config.Name+"\x00"
 
-	if t.beside == nil {
-		t.beside = map[string]*Table{}
+	if t.others == nil {
+		t.others = map[string]*Table{}
 	}
 
-	t.beside[config.Name] = other
+	t.others[config.Name] = other
 }
 
 // everyShard is the mask of all shards.
@@ -164,8 +164,8 @@ func (t *Table) named(name *string) (*Table, error) {
 		return t, nil
 	}
 
-	if name != nil && t.beside[*name] != nil {
-		return t.beside[*name], nil
+	if name != nil && t.others[*name] != nil {
+		return t.others[*name], nil
 	}
 
 	message := "Requested resource not found"

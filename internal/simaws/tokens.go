@@ -11,10 +11,10 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// tokenLife is the time for which DynamoDB stores a ClientRequestToken. maxToken is the maximum length of a token.
+// tokenLifetime is the time for which DynamoDB stores a ClientRequestToken. maxToken is the maximum length of a token.
 const (
-	tokenLife = 10 * time.Minute
-	maxToken  = 36
+	tokenLifetime = 10 * time.Minute
+	maxToken      = 36
 )
 
 // tokens stores the transactions with a ClientRequestToken.
@@ -77,7 +77,7 @@ func (t *tokens) add(token string, items []ddbtypes.TransactWriteItem, now int64
 		t.aged = t.aged[1:]
 	}
 
-	until := now + int64(tokenLife)
+	until := now + int64(tokenLifetime)
 	t.made[token] = transaction{t.hash(items), until}
 	t.aged = append(t.aged, agedToken{token, until})
 }

@@ -25,7 +25,7 @@ func (h *Hub) Deploy(ctx context.Context, r *perdure.Registry, build string) err
 	if err := h.announce(ctx); err != nil {
 		return err
 	}
-	if _, err := h.Timekeeper.Sweep(ctx); err != nil {
+	if _, err := h.Renewer.Sweep(ctx); err != nil {
 		return fmt.Errorf("simhub: %w", err)
 	}
 	return nil

@@ -39,7 +39,7 @@ func (h *Hub) mapFunctions(where dynamo.HubConfig) error {
 		h.Orchestrators = append(h.Orchestrators, made)
 	}
 	var err error
-	if h.Timekeeper, err = dispatch.NewRenewer(h.Provider,
+	if h.Renewer, err = dispatch.NewRenewer(h.Provider,
 		&dispatch.RenewerOptions{HubName: hubName, Metrics: o.Metrics, Logger: o.Logger}); err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (h *Hub) mapFunctions(where dynamo.HubConfig) error {
 			return err
 		}
 	}
-	h.join(where.TimersURL, always(h.Timekeeper))
+	h.join(where.TimersURL, always(h.Renewer))
 	return nil
 }
 

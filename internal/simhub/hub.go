@@ -64,7 +64,7 @@ type Options struct {
 	Interceptors []perdure.Interceptor
 	// Tasks records the tasks that turns schedule and end, and CheckIdle compares it with the histories. The default is
 	// nil.
-	Tasks *TaskWitness
+	Tasks *TaskMonitor
 	// Codecs are installed in all functions.
 	Codecs []perdure.Codec
 	// Bucket adds a bucket for large payloads.
@@ -144,9 +144,9 @@ func (o Options) withDefaults() Options {
 type Hub struct {
 	environments
 
-	Cloud      *simaws.Cloud
-	Provider   *dynamo.Provider
-	Timekeeper *dispatch.Renewer
+	Cloud    *simaws.Cloud
+	Provider *dynamo.Provider
+	Renewer  *dispatch.Renewer
 	// Workers contains the environments of the worker functions, by queue.
 	Workers map[string]*dispatch.Worker
 	// Scheduler drives a hub with the option Schedule. It is nil on other hubs.

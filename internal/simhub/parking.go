@@ -98,7 +98,7 @@ func onBehalf(ctx context.Context) string {
 	if a := perdure.ActivityInfoFrom(ctx); a.ActivityID > 0 {
 		who = fmt.Sprintf(" for #%d attempt %d", a.ActivityID, a.Attempt)
 	}
-	var pcs [callersLooked]uintptr
+	var pcs [maxCallers]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
 	for f, more := frames.Next(); more; f, more = frames.Next() {
 		_, name, ok := strings.Cut(f.Function, "/perdure/dispatch/internal/")
@@ -113,8 +113,8 @@ func onBehalf(ctx context.Context) string {
 // purposes in one function.
 var workerPackages = []string{"activities", "cancelpoll", "workerreport"}
 
-// callersLooked is the maximum number of frames of the SDK and a provider below the frames of a dispatcher.
-const callersLooked = 64
+// maxCallers is the maximum number of frames of the SDK and a provider below the frames of a dispatcher.
+const maxCallers = 64
 
 // stop parks an invocation and returns the verdict as an error. It also parks a crashed invocation, because its
 // remaining code must not race with other code.
@@ -131,7 +131,7 @@ func (s *Scheduler) stop(inv *invocation, p *point) error {
 		return ErrFailed
 	case repeats:
 		return errRepeat
-	case goes, freezes: // a frozen goroutine stays parked and continues later
+	case proceeds, freezes: // a frozen goroutine stays parked and continues later
 	}
 	return inv.err()
 }
@@ -147,7 +147,7 @@ func Idle(ctx context.Context, n int) {
 		return
 	}
 	for range n {
-		if inv.schedule.park(&point{who: inv.name, name: inv.name + " idles"}) != goes {
+		if inv.schedule.park(&point{who: inv.name, name: inv.name + " idles"}) != proceeds {
 			return // the hub is closed
 		}
 	}

@@ -34,12 +34,12 @@ type Schedule struct {
 	// Apart lets a nanosecond pass after each decision, so that no two decisions have the same time. Otherwise, the
 	// timers of processes that wait for the same duration would fire together, and the processes would race.
 	Apart bool
-	// Storm is the number of decisions after which there are no more faults. Time then stops while any call can
+	// FaultSteps is the number of decisions after which there are no more faults. Time then stops while any call can
 	// proceed, so that the work ends. The default is 500.
-	Storm int
-	// StormFor replaces Storm by a duration in virtual time. It simulates an outage, regardless of the number of
-	// decisions.
-	StormFor time.Duration
+	FaultSteps int
+	// FaultDuration replaces FaultSteps by a duration in virtual time. It simulates an outage, regardless of the number
+	// of decisions.
+	FaultDuration time.Duration
 }
 
 // Scheduler releases one goroutine at a time. Each AWS call of an invocation parks before it is executed and before its
@@ -77,11 +77,11 @@ type point struct {
 type verdict string
 
 const (
-	goes    verdict = ""
-	crashes verdict = "crashes"
-	fails   verdict = "fails"
-	repeats verdict = "repeats"
-	freezes verdict = "freezes" // the goroutine is released later
+	proceeds verdict = ""
+	crashes  verdict = "crashes"
+	fails    verdict = "fails"
+	repeats  verdict = "repeats"
+	freezes  verdict = "freezes" // the goroutine is released later
 )
 
 // decision is a step of the scheduler. Without a point, it is a delivery or the passage of time.
@@ -92,11 +92,11 @@ type decision struct {
 	event   string
 }
 
-const defaultStorm = 500
+const defaultFaultSteps = 500
 
 func newScheduler(s Schedule) *Scheduler {
-	if s.Storm == 0 {
-		s.Storm = defaultStorm
+	if s.FaultSteps == 0 {
+		s.FaultSteps = defaultFaultSteps
 	}
 	rng := rand.New(rand.NewPCG(s.Seed, 1))
 	pauses := []float64{0, 1. / 200, 1. / 50, 1. / 20}
@@ -225,7 +225,7 @@ func (s *Scheduler) Run(ctx context.Context, limit time.Duration) error {
 			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 		}
-		s.calm()
+		s.drainNotifications()
 		due, some := s.cloud.NextDue()
 		now := bubbleTime()
 		switch {
@@ -244,8 +244,8 @@ func (s *Scheduler) Run(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// calm drains the notifications, because the scheduler checks everything now.
-func (s *Scheduler) calm() {
+// drainNotifications drains the notifications, because the scheduler checks everything now.
+func (s *Scheduler) drainNotifications() {
 	for _, c := range []<-chan struct{}{s.arrived, s.cloud.Changed()} {
 		select {
 		case <-c:
@@ -262,18 +262,18 @@ func (s *Scheduler) resting(due bool) bool {
 
 // decide makes one step. due is the time at which the next message is visible, or of the next check.
 func (s *Scheduler) decide(due, now time.Time) {
-	stormy := s.stormy(now)
+	faulty := s.faulty(now)
 	deliver := 0
 	if !due.After(now) {
 		deliver = deliverWeight
-	} else if stormy && s.rng.Float64() < s.pause {
+	} else if faulty && s.rng.Float64() < s.pause {
 		s.pass(due)
 		return
 	}
 	switch p := s.pick(deliver, now); {
 	case p != nil:
-		v := goes
-		if stormy {
+		v := proceeds
+		if faulty {
 			v = s.verdict(p)
 		}
 		s.note(decision{point: p, verdict: v})
@@ -291,12 +291,12 @@ func (s *Scheduler) decide(due, now time.Time) {
 	}
 }
 
-// stormy reports whether faults may still happen.
-func (s *Scheduler) stormy(now time.Time) bool {
-	if s.schedule.StormFor > 0 {
-		return now.Sub(s.begun) < s.schedule.StormFor
+// faulty reports whether faults may still happen.
+func (s *Scheduler) faulty(now time.Time) bool {
+	if s.schedule.FaultDuration > 0 {
+		return now.Sub(s.begun) < s.schedule.FaultDuration
 	}
-	return len(s.decisions) < s.schedule.Storm
+	return len(s.decisions) < s.schedule.FaultSteps
 }
 
 // pick removes and returns a parked point, or nil. others is the weight of all other steps. Frozen points stay.
@@ -340,7 +340,7 @@ func (s *Scheduler) verdict(p *point) verdict {
 			return f.verdict
 		}
 	}
-	return goes
+	return proceeds
 }
 
 // pass lets virtual time pass until a timer has caused a parked goroutine or a sent message, or until a message is due.
@@ -386,7 +386,7 @@ func (s *Scheduler) Tail(n int) []string {
 		switch {
 		case d.point == nil:
 			b.WriteString(d.event)
-		case d.verdict == goes:
+		case d.verdict == proceeds:
 			b.WriteString(d.point.name)
 		default:
 			fmt.Fprintf(&b, "%s: %s", d.point.name, strings.ToUpper(string(d.verdict)))

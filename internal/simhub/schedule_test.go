@@ -82,8 +82,8 @@ func scheduled(t *testing.T, s simhub.Schedule) (trace []string) {
 	return trace
 }
 
-// stormy returns a schedule with all faults.
-func stormy(seed uint64) simhub.Schedule {
+// faultyOf returns a schedule with all faults.
+func faultyOf(seed uint64) simhub.Schedule {
 	return simhub.Schedule{Seed: seed, Crash: 0.01, Fail: 0.01, Lose: 0.01, Repeat: 0.02}
 }
 
@@ -91,7 +91,7 @@ func TestSchedule_sameSeed_givesTheSameOrder(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
 		for name, s := range map[string]simhub.Schedule{
-			"calm": {Seed: seed}, "stormy": stormy(seed), "twins": {Seed: seed, Repeat: 0.2},
+			"calm": {Seed: seed}, "stormy": faultyOf(seed), "twins": {Seed: seed, Repeat: 0.2},
 		} {
 			one, two := scheduled(t, s), scheduled(t, s)
 			if slices.Equal(one, two) {

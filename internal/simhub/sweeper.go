@@ -86,7 +86,7 @@ func (s *Sweeper) Step() bool {
 	s.mu.Unlock()
 	// As calls of a client, they are ordered and CrashAt does not count them.
 	ctx := context.WithValue(s.hub.life, invocationKey{}, &invocation{name: "sweeper", client: true})
-	go s.sweep(ctx, s.hub.Timekeeper)
+	go s.sweep(ctx, s.hub.Renewer)
 	return true
 }
 

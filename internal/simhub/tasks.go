@@ -10,31 +10,33 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// TaskWitness records the tasks that turns schedule and end, and compares them with the histories of a hub at rest.
-type TaskWitness struct {
+// TaskMonitor records the tasks that turns schedule and end, and compares them with the histories of a hub at rest.
+type TaskMonitor struct {
 	// All requires a report for every task. Set it if no process crashes.
 	All bool
 
 	mu         sync.Mutex
-	executions map[string]*heard
+	executions map[string]*taskReports
 	wrong      []error
 }
 
-// heard contains the reports of an execution, by task ID.
-type heard struct{ begun, ended map[int64]perdure.TaskInfo }
+// taskReports contains the reports of an execution, by task ID.
+type taskReports struct{ begun, ended map[int64]perdure.TaskInfo }
 
 // Interceptor returns the interceptor that records the tasks.
-func (w *TaskWitness) Interceptor() perdure.Interceptor { return perdure.Interceptor{OnTasks: w.hear} }
+func (w *TaskMonitor) Interceptor() perdure.Interceptor {
+	return perdure.Interceptor{OnTasks: w.record}
+}
 
-func (w *TaskWitness) hear(_ context.Context, t perdure.TurnTasks) {
+func (w *TaskMonitor) record(_ context.Context, t perdure.TurnTasks) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	x := w.executions[t.ExecutionID]
 	if x == nil {
 		if w.executions == nil {
-			w.executions = map[string]*heard{}
+			w.executions = map[string]*taskReports{}
 		}
-		x = &heard{map[int64]perdure.TaskInfo{}, map[int64]perdure.TaskInfo{}}
+		x = &taskReports{map[int64]perdure.TaskInfo{}, map[int64]perdure.TaskInfo{}}
 		w.executions[t.ExecutionID] = x
 	}
 	for _, task := range t.Scheduled {
@@ -53,7 +55,7 @@ func (w *TaskWitness) hear(_ context.Context, t perdure.TurnTasks) {
 }
 
 // once records a task, and an error if it was reported before.
-func (w *TaskWitness) once(t perdure.TurnTasks, in map[int64]perdure.TaskInfo, task perdure.TaskInfo) {
+func (w *TaskMonitor) once(t perdure.TurnTasks, in map[int64]perdure.TaskInfo, task perdure.TaskInfo) {
 	if before, is := in[task.ID]; is {
 		w.wrongf("turn %d of %s reports %+v, which was already reported as %+v", t.Sequence, t.ExecutionID, task,
 			before)
@@ -61,12 +63,12 @@ func (w *TaskWitness) once(t perdure.TurnTasks, in map[int64]perdure.TaskInfo, t
 	in[task.ID] = task
 }
 
-func (w *TaskWitness) wrongf(format string, args ...any) {
+func (w *TaskMonitor) wrongf(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Errorf(format, args...))
 }
 
 // check compares the reports of an execution with its history. A nil witness reports nothing.
-func (w *TaskWitness) check(executionID string, events []history.Event) error {
+func (w *TaskMonitor) check(executionID string, events []history.Event) error {
 	if w == nil {
 		return nil
 	}
@@ -75,40 +77,40 @@ func (w *TaskWitness) check(executionID string, events []history.Event) error {
 	errs := w.wrong
 	x := w.executions[executionID]
 	if x == nil {
-		x = &heard{}
+		x = &taskReports{}
 	}
-	begins := begunIn(events)
-	for _, e := range begins {
+	scheduling := schedulingEvents(events)
+	for _, e := range scheduling {
 		errs = append(errs, w.checkTask(x, e, endsWithoutCode(events)))
 	}
 	for id, ended := range x.ended {
-		if begins[id] == nil && events[0].InstanceID == "" { // otherwise a restart has copied it
+		if scheduling[id] == nil && events[0].InstanceID == "" { // otherwise a restart has copied it
 			errs = append(errs, fmt.Errorf("reported end of a task that is not in the history: %+v", ended))
 		}
 	}
 	return errors.Join(append(errs, checkEnds(x, events)...)...)
 }
 
-// begunIn returns the events that schedule tasks, without events that a restart copied.
-func begunIn(events []history.Event) map[int64]*history.Event {
-	begins := map[int64]*history.Event{}
+// schedulingEvents returns the events that schedule tasks, without events that a restart copied.
+func schedulingEvents(events []history.Event) map[int64]*history.Event {
+	scheduling := map[int64]*history.Event{}
 	for i := range events {
 		if e := &events[i]; e.Kind == history.ExecutionRestarted {
-			clear(begins)
-		} else if _, is := told[e.Kind]; is {
-			begins[e.ID] = e
+			clear(scheduling)
+		} else if _, is := taskKinds[e.Kind]; is {
+			scheduling[e.ID] = e
 		}
 	}
-	return begins
+	return scheduling
 }
 
 // checkTask compares the reports of a task with the event that scheduled it. If silent is true, the waits that ended
 // with the execution were not reported.
-func (w *TaskWitness) checkTask(x *heard, e *history.Event, silent bool) error {
+func (w *TaskMonitor) checkTask(x *taskReports, e *history.Event, waitsUnreported bool) error {
 	begun, was := x.begun[e.ID]
 	ended, is := x.ended[e.ID]
 	switch endless := e.Kind == history.DetachedOrchestrationScheduled ||
-		silent && e.Kind == history.ExternalEventSubscribed; {
+		waitsUnreported && e.Kind == history.ExternalEventSubscribed; {
 	case was && !isOf(e, begun), is && !isOf(e, ended):
 		return fmt.Errorf("%s was reported as scheduled with %+v, as ended with %+v", e.String(), begun, ended)
 	case w.All && !was:
@@ -120,8 +122,8 @@ func (w *TaskWitness) checkTask(x *heard, e *history.Event, silent bool) error {
 	}
 }
 
-// told maps the kinds of events that schedule tasks to kinds of tasks.
-var told = map[history.Kind]perdure.TaskKind{
+// taskKinds maps the kinds of events that schedule tasks to kinds of tasks.
+var taskKinds = map[history.Kind]perdure.TaskKind{
 	history.ActivityScheduled: perdure.TaskActivity, history.TimerCreated: perdure.TaskTimer,
 	history.SubOrchestrationScheduled:      perdure.TaskSubOrchestration,
 	history.DetachedOrchestrationScheduled: perdure.TaskDetachedOrchestration,
@@ -133,7 +135,7 @@ var told = map[history.Kind]perdure.TaskKind{
 // isOf reports whether an event scheduled a task.
 func isOf(e *history.Event, task perdure.TaskInfo) bool {
 	due := task.Kind != perdure.TaskTimer || e.FireAt.Equal(task.DueAt)
-	return task.ID == e.ID && task.Kind == told[e.Kind] && task.Name == e.DisplayName() &&
+	return task.ID == e.ID && task.Kind == taskKinds[e.Kind] && task.Name == e.DisplayName() &&
 		task.InstanceID == e.InstanceID && task.ScheduledAt.Equal(e.Time) && due
 }
 
@@ -141,7 +143,7 @@ func isOf(e *history.Event, task perdure.TaskInfo) bool {
 func endsWithoutCode(events []history.Event) bool { return events[len(events)-1].EndsWithoutCode() }
 
 // checkEnds compares reported outcomes with the outcomes in the history. The last outcome of a task counts.
-func checkEnds(x *heard, events []history.Event) (errs []error) {
+func checkEnds(x *taskReports, events []history.Event) (errs []error) {
 	last, cancelled := map[int64]*history.Event{}, map[int64]bool{}
 	for i := range events {
 		e := &events[i]

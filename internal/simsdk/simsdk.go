@@ -27,23 +27,23 @@ func Config() aws.Config {
 // Clients returns clients of the configuration whose requests c handles.
 func Clients(c *simaws.Cloud, cfg aws.Config) dynamo.Clients {
 	cfg = cfg.Copy()
-	cfg.APIOptions = append(cfg.APIOptions, answerer{c}.add)
+	cfg.APIOptions = append(cfg.APIOptions, responder{c}.add)
 	return dynamo.Clients{
 		Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg),
 		Bucket: c.Bucket,
 	}
 }
 
-// answerer is middleware that returns responses instead of the network.
-type answerer struct{ cloud *simaws.Cloud }
+// responder is middleware that returns responses instead of the network.
+type responder struct{ cloud *simaws.Cloud }
 
-func (a answerer) add(stack *middleware.Stack) error {
+func (a responder) add(stack *middleware.Stack) error {
 	if err := stack.Initialize.Add(middleware.InitializeMiddlewareFunc("simsdk.Keep", keep),
 		middleware.After); err != nil {
 		return err //nolint:wrapcheck // the SDK names the client and the call
 	}
-	answer := middleware.FinalizeMiddlewareFunc("simsdk.Answer", a.answer)
-	return stack.Finalize.Add(answer, middleware.After) //nolint:wrapcheck // as above
+	response := middleware.FinalizeMiddlewareFunc("simsdk.Respond", a.response)
+	return stack.Finalize.Add(response, middleware.After) //nolint:wrapcheck // as above
 }
 
 type inputKey struct{}
@@ -56,15 +56,15 @@ func keep(
 	return next.HandleInitialize(ctx, in) //nolint:wrapcheck // the error of the client
 }
 
-func (a answerer) answer(
+func (a responder) response(
 	ctx context.Context, _ middleware.FinalizeInput, _ middleware.FinalizeHandler,
 ) (out middleware.FinalizeOutput, m middleware.Metadata, err error) {
-	out.Result, err = a.ask(ctx, middleware.GetStackValue(ctx, inputKey{}))
+	out.Result, err = a.query(ctx, middleware.GetStackValue(ctx, inputKey{}))
 	return out, m, err
 }
 
-// ask calls the method of the cloud for an input.
-func (a answerer) ask(ctx context.Context, input any) (any, error) {
+// query calls the method of the cloud for an input.
+func (a responder) query(ctx context.Context, input any) (any, error) {
 	switch in := input.(type) {
 	case *dynamodb.GetItemInput:
 		return a.cloud.Table.GetItem(ctx, in)

@@ -99,21 +99,21 @@ func Orchestration[C, In, Out any](
 // Query runs the handler of a query. Its result has at most limit bytes.
 func Query[In, Out any](
 	a *Adapter, name string, limit int, handler func(In) (Out, error), doc json.RawMessage,
-) replay.QueryAnswer {
+) replay.QueryOutput {
 	var in In
 	if err := payloadjson.Decode(payloadjson.Input(payloadjson.Query, name), doc, &in); err != nil {
-		return replay.QueryAnswer{Failure: a.Failure(err), BadInput: true}
+		return replay.QueryOutput{Failure: a.Failure(err), BadInput: true}
 	}
 	out, err := handler(in)
 	if err != nil {
-		return replay.QueryAnswer{Failure: a.Failure(err)}
+		return replay.QueryOutput{Failure: a.Failure(err)}
 	}
 	answer, err := a.Encode(payloadjson.Output(payloadjson.Query, name), out, limit)
 	if err != nil {
 		f := a.Failure(err)
-		return replay.QueryAnswer{Failure: f, TooLarge: f.Type == history.TypePayloadTooLarge}
+		return replay.QueryOutput{Failure: f, TooLarge: f.Type == history.TypePayloadTooLarge}
 	}
-	return replay.QueryAnswer{Output: answer}
+	return replay.QueryOutput{Output: answer}
 }
 
 // SideEffect produces the value of a side effect, or reads it from the history. A failure is recorded too.

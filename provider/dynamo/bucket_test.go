@@ -16,54 +16,54 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// answers is a fake of S3 that returns the same response to all requests.
-type answers struct {
-	give answer
+// fakeS3 is a fake of S3 that returns the same response to all requests.
+type fakeS3 struct {
+	next response
 	got  []*http.Request
 }
 
-// answer is a response of S3, or the error of a call without a response.
-type answer struct {
+// response is a response of S3, or the error of a call without a response.
+type response struct {
 	status int
 	body   string
 	torn   bool // the end of the body is lost
 	lost   error
 }
 
-func (a *answers) Do(req *http.Request) (*http.Response, error) {
+func (a *fakeS3) Do(req *http.Request) (*http.Response, error) {
 	a.got = append(a.got, req)
-	if a.give.lost != nil {
-		return nil, a.give.lost
+	if a.next.lost != nil {
+		return nil, a.next.lost
 	}
-	var body io.Reader = strings.NewReader(a.give.body)
-	if a.give.torn {
+	var body io.Reader = strings.NewReader(a.next.body)
+	if a.next.torn {
 		body = io.MultiReader(body, errorReader{})
 	}
-	return &http.Response{StatusCode: a.give.status, Header: http.Header{}, Body: io.NopCloser(body)}, nil
+	return &http.Response{StatusCode: a.next.status, Header: http.Header{}, Body: io.NopCloser(body)}, nil
 }
 
-func says(status int, body string) answer { return answer{status: status, body: body} }
+func mentions(status int, body string) response { return response{status: status, body: body} }
 
-func refuses(status int, code string) answer {
-	return says(status, "<Error><Code>"+code+"</Code><Message>no</Message></Error>")
+func refuses(status int, code string) response {
+	return mentions(status, "<Error><Code>"+code+"</Code><Message>no</Message></Error>")
 }
 
-func getsLost() answer { return answer{lost: errors.New("read tcp: connection reset by peer")} }
+func getsLost() response { return response{lost: errors.New("read tcp: connection reset by peer")} }
 
-func breaksOff() answer { return answer{status: http.StatusOK, body: "da", torn: true} }
+func breaksOff() response { return response{status: http.StatusOK, body: "da", torn: true} }
 
 type errorReader struct{}
 
 func (errorReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func bucketOf(t *testing.T, region string, give answer) (dynamo.BucketAPI, *answers) {
+func bucketOf(t *testing.T, region string, next response) (dynamo.BucketAPI, *fakeS3) {
 	t.Helper()
-	cfg, a := configOf(region, give)
+	cfg, a := configOf(region, next)
 	return dynamo.NewBucket(cfg), a
 }
 
-func configOf(region string, give answer) (aws.Config, *answers) {
-	a := &answers{give: give}
+func configOf(region string, next response) (aws.Config, *fakeS3) {
+	a := &fakeS3{next: next}
 	return aws.Config{
 		Region: region, HTTPClient: a,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
@@ -87,23 +87,23 @@ func again(err error) bool {
 func TestGetObject_eachErrorOfS3_isRetryableOrPermanent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		give           answer
+		next           response
 		again, missing bool
 	}{
 		"a connection that is lost":   {getsLost(), true, false},
-		"an answer that breaks off":   {breaksOff(), true, false},
+		"a response that breaks off":  {breaksOff(), true, false},
 		"throttling":                  {refuses(http.StatusServiceUnavailable, "SlowDown"), true, false},
 		"an error of S3":              {refuses(http.StatusInternalServerError, "InternalError"), true, false},
-		"an answer of a proxy":        {says(http.StatusBadGateway, "<html>"), true, false},
+		"a response of a proxy":       {mentions(http.StatusBadGateway, "<html>"), true, false},
 		"no right":                    {refuses(http.StatusForbidden, "AccessDenied"), false, false},
 		"no bucket":                   {refuses(http.StatusNotFound, "NoSuchBucket"), false, false},
 		"no object":                   {refuses(http.StatusNotFound, "NoSuchKey"), false, true},
-		"no object, without its code": {says(http.StatusNotFound, ""), false, true},
-		"more than requested":         {says(http.StatusOK, "12345"), false, false},
+		"no object, without its code": {mentions(http.StatusNotFound, ""), false, true},
+		"more than requested":         {mentions(http.StatusOK, "12345"), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, _ := bucketOf(t, "eu-central-1", c.give)
+			b, _ := bucketOf(t, "eu-central-1", c.next)
 			_, err := b.GetObject(t.Context(), "bucket", "hub/x/00/e/hash", 4)
 			if err == nil || again(err) != c.again || errors.Is(err, provider.ErrNotFound) != c.missing {
 				t.Errorf("error %v: retryable %v, missing %v", err, again(err), errors.Is(err, provider.ErrNotFound))
@@ -130,7 +130,7 @@ func TestBucket_errorInResponseWithStatus200_isRetryable(t *testing.T) {
 		t.Errorf("copy: %v", err)
 	}
 	b, _ = bucketOf(t, "eu-central-1",
-		says(http.StatusOK, "<DeleteResult><Error><Key>one</Key><Code>SlowDown</Code></Error></DeleteResult>"))
+		mentions(http.StatusOK, "<DeleteResult><Error><Key>one</Key><Code>SlowDown</Code></Error></DeleteResult>"))
 	if err := b.DeleteObjects(t.Context(), "bucket", []string{"one", "two"}); err == nil || !again(err) ||
 		!strings.Contains(err.Error(), "one") {
 		t.Errorf("deletion: %v", err)
@@ -150,7 +150,7 @@ func TestPutObject_regionAndBucket_determineURLAndSignature(t *testing.T) {
 		{"us-iso-east-1", "payloads", "https://payloads.s3.us-iso-east-1.c2s.ic.gov/hub/x/00/e/1"},
 		{"us-isob-east-1", "payloads", "https://payloads.s3.us-isob-east-1.sc2s.sgov.gov/hub/x/00/e/1"},
 	} {
-		b, a := bucketOf(t, c.region, says(http.StatusOK, ""))
+		b, a := bucketOf(t, c.region, mentions(http.StatusOK, ""))
 		if err := b.PutObject(t.Context(), c.bucket, "hub/x/00/e/1", []byte("{}")); err != nil {
 			t.Fatal(err)
 		}

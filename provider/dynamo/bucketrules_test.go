@@ -21,12 +21,12 @@ const lifecycle = `<LifecycleConfiguration xmlns="http://s3.amazonaws.com/doc/20
 // ExpiryRules returns only the enabled rules by which objects expire.
 func TestExpiryRules_lifecycleOfABucket_returnsItsExpirations(t *testing.T) {
 	t.Parallel()
-	rules := func(give answer) ([]dynamo.ExpiryRule, *answers, error) {
-		cfg, a := configOf("eu-central-1", give)
+	rules := func(next response) ([]dynamo.ExpiryRule, *fakeS3, error) {
+		cfg, a := configOf("eu-central-1", next)
 		got, err := dynamo.ExpiryRules(t.Context(), cfg, "payloads")
 		return got, a, err
 	}
-	got, a, err := rules(says(http.StatusOK, lifecycle))
+	got, a, err := rules(mentions(http.StatusOK, lifecycle))
 	want := []dynamo.ExpiryRule{
 		{Prefix: "orders/m/", Days: 60},
 		{Prefix: "old/", Days: 7},

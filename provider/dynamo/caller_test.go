@@ -15,22 +15,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-func newCaller(t *testing.T, ask func(context.Context) (string, error)) *Provider {
+func newCaller(t *testing.T, request func(context.Context) (string, error)) *Provider {
 	t.Helper()
 	p, err := New(HubConfig{Name: "h", Table: "t", InboxURL: "u"}, Clients{}, WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.caller.Read = ask
+	p.caller.Read = request
 	return p
 }
 
 func TestCaller_concurrentStarts_callSTSOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
+		calls := 0
 		p := newCaller(t, func(context.Context) (string, error) {
-			asked++
+			calls++
 			time.Sleep(time.Second)
 			return "alice", nil
 		})
@@ -43,8 +43,8 @@ func TestCaller_concurrentStarts_callSTSOnce(t *testing.T) {
 			})
 		}
 		starts.Wait()
-		if asked != 1 {
-			t.Errorf("%d calls, want 1", asked)
+		if calls != 1 {
+			t.Errorf("%d calls, want 1", calls)
 		}
 	})
 }
@@ -53,21 +53,21 @@ func TestCaller_concurrentStarts_callSTSOnce(t *testing.T) {
 func TestCaller_stsDoesNotRespond_isEmptyAndReadAgainLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		p := newCaller(t, func(ctx context.Context) (string, error) { asked++; <-ctx.Done(); return "", ctx.Err() })
+		calls := 0
+		p := newCaller(t, func(ctx context.Context) (string, error) { calls++; <-ctx.Done(); return "", ctx.Err() })
 		began := time.Now()
 		for range 100 {
 			if got := p.Caller(t.Context()); got != "" {
 				t.Errorf("caller %q", got)
 			}
 		}
-		if took := time.Since(began); took != 2*time.Second || asked != 1 {
-			t.Errorf("%d calls in %v", asked, took)
+		if took := time.Since(began); took != 2*time.Second || calls != 1 {
+			t.Errorf("%d calls in %v", calls, took)
 		}
 		time.Sleep(10 * time.Minute)
-		p.caller.Read = func(context.Context) (string, error) { asked++; return "alice", nil }
-		if got := p.Caller(t.Context()); got != "alice" || asked != 2 {
-			t.Errorf("caller %q after ten minutes, %d calls", got, asked)
+		p.caller.Read = func(context.Context) (string, error) { calls++; return "alice", nil }
+		if got := p.Caller(t.Context()); got != "alice" || calls != 2 {
+			t.Errorf("caller %q after ten minutes, %d calls", got, calls)
 		}
 		if got := newCaller(t, nil).Caller(t.Context()); got != "" {
 			t.Errorf("caller %q without Open", got)
@@ -75,16 +75,16 @@ func TestCaller_stsDoesNotRespond_isEmptyAndReadAgainLater(t *testing.T) {
 	})
 }
 
-// answering is an HTTP client that returns one response.
-type answering struct {
+// respondWith is an HTTP client that returns one response.
+type respondWith struct {
 	status int
 	body   string
-	asked  *[]string
+	calls  *[]string
 }
 
-func (a answering) Do(r *http.Request) (*http.Response, error) {
+func (a respondWith) Do(r *http.Request) (*http.Response, error) {
 	b, err := io.ReadAll(r.Body)
-	*a.asked = append(*a.asked, string(b))
+	*a.calls = append(*a.calls, string(b))
 	return &http.Response{
 		StatusCode: a.status, Header: http.Header{"Content-Type": {"text/xml"}},
 		Body: io.NopCloser(strings.NewReader(a.body)), Request: r,
@@ -93,10 +93,10 @@ func (a answering) Do(r *http.Request) (*http.Response, error) {
 
 func TestCallerFromSTS_response_returnsARNOrError(t *testing.T) {
 	t.Parallel()
-	var asked []string
+	var calls []string
 	cfg := func(status int, body string) aws.Config {
 		return aws.Config{
-			Region: "eu-central-1", HTTPClient: answering{status, body, &asked},
+			Region: "eu-central-1", HTTPClient: respondWith{status, body, &calls},
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 				return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "s"}, nil
 			}),
@@ -104,12 +104,12 @@ func TestCallerFromSTS_response_returnsARNOrError(t *testing.T) {
 	}
 	got, err := callerFromSTS(cfg(http.StatusOK,
 		`<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>arn:aws:iam::123456789012:user/alice</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`))(t.Context())
-	if err != nil || got != "arn:aws:iam::123456789012:user/alice" || len(asked) != 1 ||
-		!strings.Contains(asked[0], "Action=GetCallerIdentity") {
-		t.Errorf("caller %q, error %v, requests %q", got, err, asked)
+	if err != nil || got != "arn:aws:iam::123456789012:user/alice" || len(calls) != 1 ||
+		!strings.Contains(calls[0], "Action=GetCallerIdentity") {
+		t.Errorf("caller %q, error %v, requests %q", got, err, calls)
 	}
-	if _, err := callerFromSTS(cfg(http.StatusServiceUnavailable, ""))(t.Context()); err == nil || len(asked) != 2 ||
+	if _, err := callerFromSTS(cfg(http.StatusServiceUnavailable, ""))(t.Context()); err == nil || len(calls) != 2 ||
 		errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, requests %q", err, asked)
+		t.Errorf("error %v, requests %q", err, calls)
 	}
 }

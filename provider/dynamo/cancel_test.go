@@ -35,14 +35,14 @@ type bench struct {
 	unchained bool
 }
 
-// blinkers is a table whose query results a test can change.
-type blinkers struct {
+// filteredTable is a table whose query results a test can change.
+type filteredTable struct {
 	*simaws.Table
 
 	hide func(out *dynamodb.QueryOutput)
 }
 
-func (b blinkers) Query(
+func (b filteredTable) Query(
 	ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options),
 ) (*dynamodb.QueryOutput, error) {
 	out, err := b.Table.Query(ctx, in, o...)
@@ -61,7 +61,7 @@ func newBench(t *testing.T, hide func(out *dynamodb.QueryOutput)) *bench {
 		WorkQueues: map[string]string{},
 	}
 	var err error
-	b.p, err = dynamo.New(where, dynamo.Clients{Table: blinkers{b.cloud.Table, hide}, Queues: b.cloud.Queues},
+	b.p, err = dynamo.New(where, dynamo.Clients{Table: filteredTable{b.cloud.Table, hide}, Queues: b.cloud.Queues},
 		dynamo.WithClock(func() time.Time {
 			return b.now
 		}))

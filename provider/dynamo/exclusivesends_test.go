@@ -100,7 +100,7 @@ func TestR29_deadLettersOfAKey_fillWholeBatches(t *testing.T) {
 }
 
 // Each message of an inbox group has a separate batch, because a partly accepted batch would break the order.
-func TestRoundsOf_inboxGroup_hasOneMessageInEachRound(t *testing.T) {
+func TestRoundsOf_messageGroup_hasOneMessageInEachRound(t *testing.T) {
 	t.Parallel()
 	entries := []sqsqueue.Entry{{ID: 1, Group: "a"}, {ID: 2, Group: "a"}, {ID: 3, Group: "b"}, {ID: 4, Group: "a"}}
 	var got [][]int64

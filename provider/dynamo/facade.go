@@ -371,8 +371,8 @@ func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (pro
 }
 
 // PutUpdateResults implements provider.Provider.
-func (p *Provider) PutUpdateResults(ctx context.Context, answers ...provider.UpdateResult) error {
-	return p.updates.Put(ctx, answers...)
+func (p *Provider) PutUpdateResults(ctx context.Context, results ...provider.UpdateResult) error {
+	return p.updates.Put(ctx, results...)
 }
 
 // ReadUpdate implements provider.Provider.

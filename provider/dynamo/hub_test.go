@@ -11,7 +11,7 @@ import (
 func TestNew_missingField_errorNamesIt(t *testing.T) {
 	t.Parallel()
 	whole := dynamo.HubConfig{Name: "h", Table: "t", InboxURL: "u"}
-	for field, spoil := range map[string]func(*dynamo.HubConfig){
+	for field, corrupt := range map[string]func(*dynamo.HubConfig){
 		"hub": func(h *dynamo.HubConfig) {
 			h.Name = ""
 		}, "table": func(h *dynamo.HubConfig) {
@@ -19,7 +19,7 @@ func TestNew_missingField_errorNamesIt(t *testing.T) {
 		}, "inboxUrl": func(h *dynamo.HubConfig) { h.InboxURL = "" },
 	} {
 		h := whole
-		spoil(&h)
+		corrupt(&h)
 		_, err := dynamo.New(h, dynamo.Clients{})
 		if e, ok := errors.AsType[*provider.FieldError](err); !ok || e.Field != field {
 			t.Errorf("without %s: %v", field, err)

@@ -97,11 +97,11 @@ func TestFetchRecords_longPoll_leavesMostOfTheHold(t *testing.T) {
 
 func TestFetchRecords_severalFetches_readTheQueueSettingOnce(t *testing.T) {
 	t.Parallel()
-	var asked, fetched int
+	var requested, fetched int
 	count := func(_ context.Context, c simaws.Call, next func() error) error {
 		switch in := c.Input.(type) {
 		case *sqs.GetQueueAttributesInput:
-			asked++
+			requested++
 		case *sqs.ReceiveMessageInput:
 			fetched++
 			if in.VisibilityTimeout != 60 || in.MaxNumberOfMessages != 10 || in.WaitTimeSeconds != 20 {
@@ -117,8 +117,8 @@ func TestFetchRecords_severalFetches_readTheQueueSettingOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if asked != 1 || fetched != 3 {
-			t.Errorf("%d reads of the setting, %d fetches", asked, fetched)
+		if requested != 1 || fetched != 3 {
+			t.Errorf("%d reads of the setting, %d fetches", requested, fetched)
 		}
 	})
 }

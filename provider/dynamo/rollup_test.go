@@ -210,7 +210,7 @@ func TestRollup_manyTurnsAreRead_isWrittenAndReadNextTime(t *testing.T) {
 	l.turns(t, 1)
 	l.queried = 0
 	l.read(t, l.Provider, provider.Eventual)
-	if l.queried != 4+2+2 { // the last segment of a rollup is read once more
+	if l.queried != 4+2+2 { // the last segment of a rollup is read again
 		t.Errorf("a cold read reads %d items, want 8", l.queried)
 	}
 }
@@ -303,8 +303,8 @@ func TestRollup_damaged_isIgnored(t *testing.T) {
 	}
 }
 
-// A deletion marks the first segment before it lists the items. A reader that is suspended meanwhile does not write its
-// rollup afterwards.
+// A deletion marks the first segment before it lists the items. A reader that is suspended in the meantime does not
+// write its rollup afterwards.
 func TestRollup_instanceIsBeingDeleted_isNotWritten(t *testing.T) {
 	t.Parallel()
 	l := newLong(t)

@@ -29,10 +29,10 @@ import (
 	"github.com/perdure/perdure/provider/wire"
 )
 
-// fakeSchedules records creations and deletions, and returns the errors of answer and deletion.
+// fakeSchedules records creations and deletions, and returns the errors of response and deletion.
 type fakeSchedules struct {
-	created []*scheduler.CreateScheduleInput
-	answer  func(n int) error
+	created  []*scheduler.CreateScheduleInput
+	response func(n int) error
 
 	mu       sync.Mutex // deletions are concurrent
 	deleted  []string
@@ -55,10 +55,10 @@ func (s *fakeSchedules) CreateSchedule(
 	_ context.Context, in *scheduler.CreateScheduleInput, _ ...func(*scheduler.Options),
 ) (*scheduler.CreateScheduleOutput, error) {
 	s.created = append(s.created, in)
-	if s.answer == nil {
+	if s.response == nil {
 		return &scheduler.CreateScheduleOutput{}, nil
 	}
-	if err := s.answer(len(s.created)); err != nil {
+	if err := s.response(len(s.created)); err != nil {
 		return nil, &smithy.OperationError{ServiceID: "Scheduler", OperationName: "CreateSchedule", Err: err}
 	}
 	return &scheduler.CreateScheduleOutput{}, nil
@@ -252,7 +252,7 @@ func TestSendOutputs_longTimer_sendsMessageWithoutSchedule(t *testing.T) {
 func TestR1_scheduleExists_isNotAnError(t *testing.T) {
 	t.Parallel()
 	p, _, s := holder(t, scheduling())
-	s.answer = func(int) error { return &types.ConflictException{Message: aws.String("Schedule x already exists.")} }
+	s.response = func(int) error { return &types.ConflictException{Message: aws.String("Schedule x already exists.")} }
 	if err := p.HoldTimers(t.Context(), timerIn(time.Hour)); err != nil || len(s.created) != 1 {
 		t.Errorf("%d tries, %v", len(s.created), err)
 	}
@@ -262,7 +262,7 @@ func TestHoldTimers_schedulerThrottles_retries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, _, s := holder(t, scheduling())
-		s.answer = func(n int) error {
+		s.response = func(n int) error {
 			if n < 4 {
 				return &types.ThrottlingException{Message: aws.String("Rate exceeded")}
 			}
@@ -292,7 +292,7 @@ func TestHoldTimers_schedulerFails_returnsErrorAndSendsNothing(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p, q, s := holder(t, scheduling())
-				s.answer = func(int) error { return c.err }
+				s.response = func(int) error { return c.err }
 				err := p.HoldTimers(t.Context(), timerIn(time.Hour), timerIn(time.Minute))
 				e, ok := errors.AsType[*provider.Error](err)
 				if !ok || e.Op != "Scheduler.CreateSchedule" || e.InstanceID != "order-1" ||
@@ -310,7 +310,7 @@ func TestHoldTimers_schedulerFails_returnsErrorAndSendsNothing(t *testing.T) {
 // A process without timers may open a hub without the settings of schedules.
 func TestHoldTimers_missingField_errorNamesIt(t *testing.T) {
 	t.Parallel()
-	for field, spoil := range map[string]func(*HubConfig, *Clients){
+	for field, corrupt := range map[string]func(*HubConfig, *Clients){
 		"scheduleGroup":        func(h *HubConfig, _ *Clients) { h.ScheduleGroup = "" },
 		"scheduleRoleArn":      func(h *HubConfig, _ *Clients) { h.ScheduleRoleARN = "" },
 		"timersArn":            func(h *HubConfig, _ *Clients) { h.TimersARN = "" },
@@ -318,7 +318,7 @@ func TestHoldTimers_missingField_errorNamesIt(t *testing.T) {
 		"Clients.Schedules":    func(_ *HubConfig, c *Clients) { c.Schedules = nil },
 	} {
 		h, c := scheduling(), Clients{Queues: &sqsfake.Queues{}, Schedules: &fakeSchedules{}}
-		spoil(&h, &c)
+		corrupt(&h, &c)
 		p, err := New(h, c, WithClock(func() time.Time { return noon }))
 		if err != nil {
 			t.Fatal(err)
@@ -399,9 +399,9 @@ func TestDeleteSchedules_goneOrFailing_isNotAnError(t *testing.T) {
 	refused := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
 	throttled := &types.ThrottlingException{Message: aws.String("slow down")}
 	for name, c := range map[string]struct {
-		answer func(n int) error
-		calls  int
-		told   bool
+		response func(n int) error
+		calls    int
+		reported bool
 	}{
 		"there":     {nil, 1, false},
 		"gone":      {func(int) error { return &types.ResourceNotFoundException{} }, 1, false},
@@ -416,12 +416,12 @@ func TestDeleteSchedules_goneOrFailing_isNotAnError(t *testing.T) {
 	} {
 		var log strings.Builder
 		p, _, s := holder(t, scheduling(), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		s.deletion = c.answer
+		s.deletion = c.response
 		timer := timerIn(time.Hour)
 		p.timers.DeleteSchedules(t.Context(), timer.ExecutionID, []history.OpenItem{
 			{ID: timer.TimerID, ScheduledAt: noon.Add(-time.Hour), FireAt: timer.FireAt},
 		})
-		if strings.Contains(log.String(), "left=1") != c.told || len(s.deleted) != c.calls ||
+		if strings.Contains(log.String(), "left=1") != c.reported || len(s.deleted) != c.calls ||
 			s.deleted[0] != "perdure-h/"+timers.ScheduleName(&timer) {
 			t.Errorf("%s: log %q, deleted %v", name, log.String(), s.deleted)
 		}

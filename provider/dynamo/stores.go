@@ -94,7 +94,7 @@ func newStores(hub *HubConfig, clients Clients, s *settings) stores {
 	st.documentStore = segments.NewDocuments(st.table)
 	st.workItems = segments.NewWorkItems(st.table)
 	st.segments = segments.New(st.table, st.instances, st.documentStore, segments.Config{
-		Now: s.Now, Log: s.Log, RollupSize: s.Rollup, RollupAlways: s.RollupAnyhow,
+		Now: s.Now, Log: s.Log, RollupSize: s.Rollup, RollupAlways: s.AlwaysRollup,
 	})
 	st.timers = timers.New(clients.Schedules, st.queue, st.segments, st.activityStore, timers.Config{
 		UseSchedules: hub.TimerMode == TimersSchedules, ScheduleGroup: hub.ScheduleGroup,

@@ -76,8 +76,8 @@ func (k *keyring) set(fault simaws.Interceptor) {
 	k.fault, k.reads = fault, 0
 }
 
-// looks returns the number of reads of the keys since the last call of set.
-func (k *keyring) looks() int {
+// polls returns the number of reads of the keys since the last call of set.
+func (k *keyring) polls() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.reads
@@ -166,18 +166,18 @@ func TestSigningKey_twoProcessesCreateTheFirst_bothUseOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyring(t)
 		first, second := k.process(), k.process()
-		var rival string
+		var concurrent string
 		k.set(func(_ context.Context, c simaws.Call, next func() error) error {
-			if in, ok := c.Input.(*dynamodb.PutItemInput); ok && rival == "" &&
+			if in, ok := c.Input.(*dynamodb.PutItemInput); ok && concurrent == "" &&
 				strings.HasPrefix(in.Item["sk"].(*types.AttributeValueMemberS).Value, "key#") {
 				k.set(nil)
-				rival = k.token(second) // between the read and the write of the first process
+				concurrent = k.token(second) // between the read and the write of the first process
 			}
 			return next()
 		})
 		token := k.token(first)
-		if rival == "" || token != rival {
-			t.Errorf("signed tokens %s and %s", token, rival)
+		if concurrent == "" || token != concurrent {
+			t.Errorf("signed tokens %s and %s", token, concurrent)
 		}
 		third := k.process()
 		for _, p := range []*dynamo.Provider{first, second, third} {
@@ -249,7 +249,7 @@ func TestSigningKey_tokenOfUnknownKey_costsOneReadAMinute(t *testing.T) {
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
-		if n := k.looks(); n != 1 {
+		if n := k.polls(); n != 1 {
 			t.Errorf("%d reads in 50 seconds, want 1", n)
 		}
 		time.Sleep(20 * time.Minute)

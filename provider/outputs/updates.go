@@ -113,7 +113,7 @@ func UpdateResultOf(x Origin, e *history.Event) provider.UpdateResult {
 // not returned.
 func RepeatedUpdateResults(o *provider.Orchestration, repeated map[string]string) []provider.UpdateResult {
 	x := HistoryOrigin(o)
-	answers := make([]provider.UpdateResult, 0, len(repeated))
+	responses := make([]provider.UpdateResult, 0, len(repeated))
 	found := map[string]bool{}
 	for i := range o.Segments {
 		for j := range o.Segments[i].Events {
@@ -121,19 +121,19 @@ func RepeatedUpdateResults(o *provider.Orchestration, repeated map[string]string
 			if e.Kind != history.UpdateRejected && e.Kind != history.UpdateCompleted {
 				continue
 			}
-			if _, asked := repeated[e.EventID]; asked && !found[e.EventID] {
-				answers = append(answers, UpdateResultOf(x, e))
+			if _, requested := repeated[e.EventID]; requested && !found[e.EventID] {
+				responses = append(responses, UpdateResultOf(x, e))
 				found[e.EventID] = true
 			}
 		}
 	}
 	for id, name := range repeated {
 		if !found[id] {
-			answers = append(answers, provider.UpdateResult{
+			responses = append(responses, provider.UpdateResult{
 				InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: id, Name: name, ExecutionID: x.ExecutionID,
 				Outcome: provider.UpdateResultExpired,
 			})
 		}
 	}
-	return answers
+	return responses
 }

@@ -128,17 +128,19 @@ func TestDecode_goldenFiles_readAndWriteTheSame(t *testing.T) {
 	maps.Copy(all, map[string]any{
 		"activitypending": pending,
 		"workitem-traced": itemTraced, "event-traced": eventTraced,
-		"event-by": by, "terminate-by": terminate, "executionsuspended": paused, "executionresumed": resumed,
+		"event-requester": by, "terminate-requester": terminate,
+		"executionsuspended": paused, "executionresumed": resumed,
 		"event-hub": ofHub,
 		"workitem":  item, "workitem-limits": limited, "timer": timer, "timer-activity": activitys, "timerfired": fired,
 		"timerfired-activity": ended,
-		"workitem-again":      again, "timer-attempt": attempt, "timerfired-attempt": dueAttempt,
+		"workitem-resent":     again, "timer-attempt": attempt, "timerfired-attempt": dueAttempt,
 		"activityattempts": attempts,
 		"timer-refresh":    refresh, "wake-refresh": wake,
-		"workitem-waits": awaited, "workitem-fair": fair, "workitem-exclusive": exclusive, "timer-waits": awaitedTimer,
+		"workitem-waitforcancellation": awaited, "timer-waitforcancellation": awaitedTimer,
+		"workitem-fairness": fair, "workitem-exclusive": exclusive,
 		"activityoutcomes-ended": outcomes,
 		"workitem-token":         signed,
-		"workitem-once":          once, "workitem-pickedup": pickedUp, "event-pickedup": event, "event-moved": moved,
+		"workitem-atmostonce":    once, "workitem-recovered": pickedUp, "event-recovered": event, "event-moved": moved,
 	})
 	for name, want := range all {
 		t.Run(name, func(t *testing.T) {
@@ -169,11 +171,11 @@ func betweenInstances(traced history.TraceParent, at time.Time) map[string]any {
 	starts := update
 	starts.EventID, starts.Orchestration, starts.Version, starts.Input, starts.TraceParent = "delivery-3", "@stock",
 		"2", history.Payload(`{"Free":1}`), traced
-	answer := provider.Message{
+	response := provider.Message{
 		V: 1, Kind: provider.MessageUpdateAnswered, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Hub: "orders",
 		SourceEventID: 5, ChildID: "@stock@tea", Result: history.Payload(`3`),
 	}
-	failed, rejected, over := answer, answer, answer
+	failed, rejected, over := response, response, response
 	failed.Result, failed.TraceParent, failed.Error = nil, traced, &history.Failure{
 		Type: history.TypeUpdateFailed, Message: "sold out",
 		Cause: &history.Failure{Type: "StockError", Message: "sold out"},
@@ -184,13 +186,14 @@ func betweenInstances(traced history.TraceParent, at time.Time) map[string]any {
 	over.Result, over.Error = nil, outputs.EndedFailure("@stock@tea")
 	event := update
 	event.Kind, event.Name = provider.MessageEventSent, "packed"
-	heard := answer
-	heard.Kind, heard.Result, heard.SourceEventID, heard.SourceEventIDs = provider.MessageEventAnswered, nil, 0,
+	received := response
+	received.Kind, received.Result = provider.MessageEventAnswered, nil
+	received.SourceEventID, received.SourceEventIDs = 0,
 		[]history.Range{{First: 5, Last: 6}}
 	return map[string]any{
-		"updatesent": update, "updatesent-starts": starts, "updateanswered": answer, "updateanswered-failed": failed,
-		"updateanswered-rejected": rejected, "updateanswered-over": over,
-		"eventsent": event, "eventanswered": heard,
+		"updatesent": update, "updatesent-starts": starts, "updateanswered": response, "updateanswered-failed": failed,
+		"updateanswered-rejected": rejected, "updateanswered-ended": over,
+		"eventsent": event, "eventanswered": received,
 	}
 }
 

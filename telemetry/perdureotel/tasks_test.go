@@ -31,7 +31,7 @@ func waiting() *perdure.Registry {
 		})
 		_ = perdure.WhenAll(ctx,
 			perdure.CallSubOrchestrationByName[int](ctx, "ship", 1, perdure.WithInstanceID("shipment")),
-			perdure.RaiseEvent(ctx, "nobody", "hear", 1), perdure.CallUpdate[int](ctx, "order-7", "set", 7))
+			perdure.RaiseEvent(ctx, "missing", "word", 1), perdure.CallUpdate[int](ctx, "order-7", "set", 7))
 		paid, window := perdure.WaitForExternalEvent[int](ctx, "paid"),
 			perdure.CreateTimer(ctx, 3*time.Minute, perdure.WithTimerName("payment window"))
 		_, err := perdure.Select(ctx, paid, window)
@@ -80,8 +80,8 @@ func TestWaitSpans_ofEachKindOfTask_matchHistory(t *testing.T) {
 			"timer payment window":   {took: 3 * time.Minute, end: "completed"},
 			"external event paid":    {took: 3 * time.Minute, end: "cancelled", reason: "select_loser"},
 			"sub-orchestration ship": {begun: "1", end: "failed", instance: "shipment", fails: "no truck"},
-			"sent event hear": {
-				begun: "1", end: "failed", instance: "nobody", fails: `instance "nobody" not found`,
+			"sent event word": {
+				begun: "1", end: "failed", instance: "missing", fails: `instance "missing" not found`,
 			},
 			"sent update set": {begun: "1", end: "completed", instance: "order-7"},
 		} {

@@ -283,9 +283,9 @@ func TestMiddleware_exportsSpansBeforeInvocationEnds(t *testing.T) {
 		})
 		return payload, nil
 	}))
-	if answer, err := handler.Invoke(t.Context(), []byte("it")); err != nil || string(answer) != "it" ||
+	if response, err := handler.Invoke(t.Context(), []byte("it")); err != nil || string(response) != "it" ||
 		exported.Load() != 1 {
-		t.Errorf("got %s, error %v, after %d exports", answer, err, exported.Load())
+		t.Errorf("got %s, error %v, after %d exports", response, err, exported.Load())
 	}
 
 	hanging := make(chan struct{})
@@ -305,8 +305,8 @@ func TestMiddleware_exportsSpansBeforeInvocationEnds(t *testing.T) {
 	}))
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	if answer, err := handler.Invoke(ctx, []byte("it")); err != nil || string(answer) != "it" || ctx.Err() != nil {
-		t.Errorf("got %s, error %v, context error %v", answer, err, ctx.Err())
+	if response, err := handler.Invoke(ctx, []byte("it")); err != nil || string(response) != "it" || ctx.Err() != nil {
+		t.Errorf("got %s, error %v, context error %v", response, err, ctx.Err())
 	}
 }
 

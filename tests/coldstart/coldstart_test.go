@@ -111,10 +111,10 @@ var configuration = []string{
 // one.
 func start(tb testing.TB, binary string) time.Duration {
 	tb.Helper()
-	asked := make(chan time.Time, 1)
+	requested := make(chan time.Time, 1)
 	lambda := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/invocation/next") {
-			asked <- time.Now()
+			requested <- time.Now()
 			<-r.Context().Done()
 			return
 		}
@@ -138,7 +138,7 @@ func start(tb testing.TB, binary string) time.Duration {
 	}
 	var at time.Time
 	select {
-	case at = <-asked:
+	case at = <-requested:
 	case <-ctx.Done():
 		tb.Fatal("the function requested no work")
 	}

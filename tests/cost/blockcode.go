@@ -261,7 +261,7 @@ func sweep(n int) func(ctx context.Context, h *simhub.Hub, invoked func(string, 
 		for range n {
 			time.Sleep(simhub.SweepInterval)
 			began := time.Now()
-			if _, err := h.Timekeeper.Sweep(ctx); err != nil {
+			if _, err := h.Renewer.Sweep(ctx); err != nil {
 				return err
 			}
 			invoked(Renewer, time.Since(began))

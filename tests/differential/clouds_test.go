@@ -67,7 +67,7 @@ var unique = sync.OnceValue(func() string { //nolint:gochecknoglobals // one val
 // config shares its connections between all clients. It does not retry, because a retry of an applied conditional write
 // would fail.
 var config = sync.OnceValue(func() aws.Config { //nolint:gochecknoglobals // one value for the run
-	c := localcloud.Config(os.Getenv(genuineCloud.variable))
+	c := localcloud.Config(os.Getenv(realCloud.variable))
 	c.RetryMaxAttempts = 1
 
 	return c
@@ -124,7 +124,7 @@ type queue struct {
 }
 
 // queues creates the same queue in the simulation and the emulator.
-func queues(tb testing.TB, name string, visibility time.Duration, maxReceive int) (sim, genuine queue) {
+func queues(tb testing.TB, name string, visibility time.Duration, maxReceive int) (sim, real queue) {
 	tb.Helper()
 
 	suffix := ""

@@ -19,6 +19,6 @@ func TestMain(m *testing.M) {
 		os.Exit(2)
 	}
 
-	genuineCloud = emulators()[i]
-	os.Exit(genuineCloud.main(m.Run))
+	realCloud = emulators()[i]
+	os.Exit(realCloud.main(m.Run))
 }

@@ -25,7 +25,7 @@ func TestQueue_randomCalls_matchMinistack(t *testing.T) {
 				simulated, actual := queues(t, fmt.Sprint("sequence", runs.Add(1), "-", suffix), long, 0)
 				s := &sequence{
 					rt: rt, fifo: suffix != "",
-					sim: &counter{queue: simulated, ctx: t.Context()}, genuine: &counter{
+					sim: &counter{queue: simulated, ctx: t.Context()}, real: &counter{
 						queue: actual, ctx: t.Context(),
 					},
 				}
@@ -40,11 +40,11 @@ func TestQueue_randomCalls_matchMinistack(t *testing.T) {
 
 // sequence is a random run, with the receipt handles that are still valid.
 type sequence struct {
-	rt           *rapid.T
-	fifo         bool
-	sim, genuine *counter
-	live         []int
-	sent         int
+	rt        *rapid.T
+	fifo      bool
+	sim, real *counter
+	live      []int
+	sent      int
 }
 
 func (s *sequence) call() {
@@ -89,7 +89,7 @@ func (s *sequence) take() int {
 }
 
 func (s *sequence) run(call queueCall) {
-	got, want := call.run(s.sim), call.run(s.genuine)
+	got, want := call.run(s.sim), call.run(s.real)
 	if got != want {
 		s.rt.Fatalf("%s\n  got from simaws: %s\n  want: %s", call.name, got, want)
 	}

@@ -24,10 +24,10 @@ func TestQueue_scriptedCalls_matchMinistack(t *testing.T) {
 			t.Parallel()
 
 			simulated, actual := queues(t, s.queue, s.visibility, 0)
-			sim, genuine := &counter{queue: simulated, ctx: t.Context()}, &counter{queue: actual, ctx: t.Context()}
+			sim, real := &counter{queue: simulated, ctx: t.Context()}, &counter{queue: actual, ctx: t.Context()}
 
 			for _, call := range s.calls {
-				got, want := call.run(sim), call.run(genuine)
+				got, want := call.run(sim), call.run(real)
 
 				if aws, ok := s.differs[call.name]; ok {
 					if want == aws {
@@ -114,7 +114,7 @@ func TestDeadLetterQueue_receiveLimitReached_matchesMinistack(t *testing.T) {
 			t.Parallel()
 
 			simulated, actual := queues(t, "poison"+suffix, long, 2)
-			answers := [2]string{}
+			results := [2]string{}
 
 			for i, q := range []queue{simulated, actual} {
 				source, dead := &counter{queue: q, ctx: t.Context()}, &counter{queue: q.dead(), ctx: t.Context()}
@@ -127,17 +127,17 @@ func TestDeadLetterQueue_receiveLimitReached_matchesMinistack(t *testing.T) {
 				send(group, deduplication, "x", 0).run(source)
 
 				for n := range 2 {
-					answers[i] += receive(1, 0, 0).run(source) + setVisibility(n, 0).run(source)
+					results[i] += receive(1, 0, 0).run(source) + setVisibility(n, 0).run(source)
 				}
 
-				answers[i] += "then " + receive(1, 0, 0).run(source) + " dead "
+				results[i] += "then " + receive(1, 0, 0).run(source) + " dead "
 
 				receive(1, 0, 0).run(dead)
-				answers[i] += fmt.Sprint(len(dead.received), *dead.received[0].Body, dead.received[0].MessageId != nil)
+				results[i] += fmt.Sprint(len(dead.received), *dead.received[0].Body, dead.received[0].MessageId != nil)
 			}
 
-			if answers[0] != answers[1] {
-				t.Errorf("\n  got from simaws: %s\n  want: %s", answers[0], answers[1])
+			if results[0] != results[1] {
+				t.Errorf("\n  got from simaws: %s\n  want: %s", results[0], results[1])
 			}
 		})
 	}

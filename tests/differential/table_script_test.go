@@ -22,13 +22,13 @@ func TestTable_scriptedCalls_matchEmulator(t *testing.T) {
 			t.Parallel()
 
 			pk := "script " + s.name + unique()
-			sim, genuine := simulatedTable(), realClient()
+			sim, real := simulatedTable(), realClient()
 
 			for _, call := range s.calls {
 				got := strings.ReplaceAll(call.run(t.Context(), sim, pk), pk, "P")
-				want := strings.ReplaceAll(call.run(t.Context(), genuine, pk), pk, "P")
+				want := strings.ReplaceAll(call.run(t.Context(), real, pk), pk, "P")
 
-				if aws, ok := s.differs[call.name]; ok && genuineCloud.name == ministack {
+				if aws, ok := s.differs[call.name]; ok && realCloud.name == ministack {
 					if want == aws {
 						t.Errorf("%s: matches AWS; remove the exception", call.name)
 					}
@@ -36,7 +36,7 @@ func TestTable_scriptedCalls_matchEmulator(t *testing.T) {
 					want = aws
 				}
 
-				if genuineCloud.blur(got) != genuineCloud.blur(want) {
+				if realCloud.normalize(got) != realCloud.normalize(want) {
 					t.Errorf("%s\n  got from simaws: %s\n  want: %s", call.name, got, want)
 				}
 			}
@@ -91,7 +91,7 @@ func many(n int) []operation {
 // conditionCalls evaluate each condition on {a: "m", n: 10}.
 func conditionCalls() []tableCall {
 	calls := []tableCall{}
-	ask := func(condition string, values item) {
+	query := func(condition string, values item) {
 		calls = append(calls,
 			operation{action: "put", sk: "1", fields: item{"a": str("m"), "n": num("10")}}.alone(),
 			operation{action: "delete", sk: "1", condition: condition, values: values}.alone(),
@@ -103,19 +103,19 @@ func conditionCalls() []tableCall {
 			{":v": num("10.0")}, {":v": num("9")}, {":v": num("11")}, {":v": str("m")}, {":v": str("n")},
 		} {
 			for _, attribute := range []string{"a", "n", "gone"} {
-				ask(attribute+" "+operator+" :v", v)
+				query(attribute+" "+operator+" :v", v)
 			}
 		}
 	}
 
-	ask("n BETWEEN :v AND :w", item{":v": num("9"), ":w": num("10")})
-	ask("n BETWEEN :v AND :w", item{":v": num("11"), ":w": num("12")})
-	ask("a IN (:v, :w)", item{":v": str("x"), ":w": str("m")})
-	ask("begins_with(a, :v)", item{":v": str("m")})
-	ask("begins_with(a, :v)", item{":v": str("x")})
-	ask("attribute_exists(a) AND NOT attribute_exists(gone)", nil)
-	ask("attribute_exists(gone) OR n > :v AND a = :w", item{":v": num("1"), ":w": str("m")})
-	ask("(attribute_exists(gone) OR n > :v) AND a = :w", item{":v": num("1"), ":w": str("x")})
+	query("n BETWEEN :v AND :w", item{":v": num("9"), ":w": num("10")})
+	query("n BETWEEN :v AND :w", item{":v": num("11"), ":w": num("12")})
+	query("a IN (:v, :w)", item{":v": str("x"), ":w": str("m")})
+	query("begins_with(a, :v)", item{":v": str("m")})
+	query("begins_with(a, :v)", item{":v": str("x")})
+	query("attribute_exists(a) AND NOT attribute_exists(gone)", nil)
+	query("attribute_exists(gone) OR n > :v AND a = :w", item{":v": num("1"), ":w": str("m")})
+	query("(attribute_exists(gone) OR n > :v) AND a = :w", item{":v": num("1"), ":w": str("x")})
 
 	return calls
 }
@@ -232,7 +232,7 @@ func queryCalls() []tableCall {
 }
 
 func indexCalls() []tableCall {
-	ask := func(backward, strong bool, limit int32) tableCall {
+	query := func(backward, strong bool, limit int32) tableCall {
 		q := question{condition: "g = :pk", index: true, backward: backward, limit: limit, strong: strong}
 		q.values = item{":pk": str(unique())}
 
@@ -240,10 +240,10 @@ func indexCalls() []tableCall {
 	}
 
 	return []tableCall{
-		ask(false, false, 0), ask(true, false, 2), ask(false, true, 0),
+		query(false, false, 0), query(true, false, 2), query(false, true, 0),
 		operation{action: "update", sk: "h#2", update: "SET rank = :v", values: item{":v": num("100")}}.alone(),
 		operation{action: "update", sk: "h#1", update: "REMOVE g"}.alone(),
 		operation{action: "update", sk: "h#3", update: "SET b = :v", values: item{":v": str("not projected")}}.alone(),
-		ask(false, false, 3),
+		query(false, false, 3),
 	}
 }

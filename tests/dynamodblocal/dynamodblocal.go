@@ -26,8 +26,8 @@ type Server struct {
 }
 
 const (
-	lookEvery = 50 * time.Millisecond
-	stopLimit = 20 * time.Second
+	pollInterval = 50 * time.Millisecond
+	stopLimit    = 20 * time.Second
 	// starts is the number of attempts to start. Another process may take the free port before the server listens on
 	// it.
 	starts = 3
@@ -120,7 +120,7 @@ func (s *Server) launch(port int) error {
 
 // await returns when the server responds to a request, even with an error status.
 func (s *Server) await(ctx context.Context) error {
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(pollInterval)
 	defer look.Stop()
 	for {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint, http.NoBody)

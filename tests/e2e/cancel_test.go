@@ -192,9 +192,9 @@ func TestCancelActivity_overHTTP_orchestrationContinues(t *testing.T) {
 			}
 			await(t, instance, history.ActivityScheduled)
 			path := "/instances/" + instance + "/activities/3/cancel"
-			if status, _, told := request(t, "POST", path,
+			if status, _, notified := request(t, "POST", path,
 				`{"message":"that will do"}`); status != http.StatusAccepted {
-				t.Fatalf("got HTTP %d %v", status, told)
+				t.Fatalf("got HTTP %d %v", status, notified)
 			}
 			s, err := hub.client.Wait(t.Context(), instance)
 			if err != nil {

@@ -41,7 +41,7 @@ func TestCrash_allFunctionsKilled_orderCompletes(t *testing.T) {
 // Processes are killed repeatedly at arbitrary points while instances run.
 func TestCrash_functionsKilledRepeatedly_instancesComplete(t *testing.T) {
 	shortrun.Skip(t)
-	const instances, deaths = 6, 5
+	const instances, crashes = 6, 5
 	for n := range instances {
 		in := app.Naps{Count: 8, Each: 150 * time.Millisecond}
 		if _, err := hub.client.Start(t.Context(), "naps", in, client.WithInstanceID(id(t, n))); err != nil {
@@ -50,7 +50,7 @@ func TestCrash_functionsKilledRepeatedly_instancesComplete(t *testing.T) {
 	}
 	killed := 0
 	// fewer processes at a time on LocalStack
-	for round := 0; round < deaths || killed < deaths && round < 4*deaths; round++ {
+	for round := 0; round < crashes || killed < crashes && round < 4*crashes; round++ {
 		<-time.After(400 * time.Millisecond) // an arbitrary moment
 		killed += killFunctions(t)
 	}
@@ -65,7 +65,7 @@ func TestCrash_functionsKilledRepeatedly_instancesComplete(t *testing.T) {
 		valid(t, hub.client, id(t, n))
 	}
 	t.Logf("%d processes were killed", killed)
-	if killed < deaths {
+	if killed < crashes {
 		t.Errorf("got %d killed processes", killed)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // The demo is a program that uses only the HTTP API. It exits with 1 unless all of its orders end as expected.
-func TestDemo_thisDeployment_ordersEndAsTheyShould(t *testing.T) {
+func TestDemo_thisDeployment_ordersEndAsExpected(t *testing.T) {
 	// LocalStack takes minutes for the orders on a busy machine.
 	demo := exec.CommandContext(t.Context(), "go", "run", "./examples/demo", "-timeout", "10m")
 	demo.Dir, demo.Env = "../..", append(os.Environ(), "PERDURE_API="+hub.api)

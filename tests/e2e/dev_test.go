@@ -96,7 +96,7 @@ func develop(t *testing.T, dir string) *development {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := cmd.StderrPipe()
+	gotText, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func develop(t *testing.T, dir string) *development {
 	})
 	environment := make(chan string, 100)
 	reading.Go(func() { lines(exported, environment) })
-	reading.Go(func() { lines(said, d.lines) })
+	reading.Go(func() { lines(gotText, d.lines) })
 	d.await(t, "watching for changes")    // perdure dev has printed its environment before this line
 	t.Setenv(client.EndpointVariable, "") // of another hub
 	for range 5 {

@@ -23,12 +23,12 @@ func goBuild(ctx context.Context, out, pkg string) error {
 // perdure runs the command-line tool.
 func perdure(tb testing.TB, args ...string) (stdout string, exit int) {
 	tb.Helper()
-	var out, complaints bytes.Buffer
+	var out, stderr bytes.Buffer
 	cmd := exec.CommandContext(tb.Context(), hub.perdure, args...)
-	cmd.Stdout, cmd.Stderr = &out, &complaints
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	err := cmd.Run()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-		tb.Logf("perdure %s: %s", strings.Join(args, " "), complaints.String())
+		tb.Logf("perdure %s: %s", strings.Join(args, " "), stderr.String())
 		return out.String(), failed.ExitCode()
 	}
 	if err != nil {

@@ -42,14 +42,14 @@ func lambda(t *testing.T, method, path, body string) []byte {
 		time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	callResponse, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	b, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode > 299 || answer.Header.Get("X-Amz-Function-Error") != "" {
-		t.Fatalf("%s %s: got HTTP %d: %s, error %v", method, path, answer.StatusCode, b, err)
+	defer callResponse.Body.Close()
+	b, err := io.ReadAll(callResponse.Body)
+	if err != nil || callResponse.StatusCode > 299 || callResponse.Header.Get("X-Amz-Function-Error") != "" {
+		t.Fatalf("%s %s: got HTTP %d: %s, error %v", method, path, callResponse.StatusCode, b, err)
 	}
 	return b
 }
@@ -102,11 +102,11 @@ type lease struct {
 
 // foreignWorker is a worker that is not a function of the hub and uses only SQS and HTTP.
 type foreignWorker struct {
-	t      *testing.T
-	queues *sqs.Client
-	url    string
-	body   string // body of its renewal requests
-	asked  int
+	t       *testing.T
+	queues  *sqs.Client
+	url     string
+	body    string // body of its renewal requests
+	queried int
 }
 
 // visible is the visibility timeout of messages, in seconds.
@@ -136,11 +136,11 @@ func (s *foreignWorker) receive(wait int32) (token, handle string) {
 // renew renews the lease, alternately through API Gateway and by invoking the renewer.
 func (s *foreignWorker) renew() lease {
 	s.t.Helper()
-	var answer struct {
+	var callResponse struct {
 		Leases []lease `json:"leases"`
 	}
 	var b []byte
-	if s.asked++; s.asked%2 == 0 {
+	if s.queried++; s.queried%2 == 0 {
 		r, err := http.Post(os.Getenv(client.EndpointVariable)+"/work-items/renew", "application/json", strings.NewReader(s.body))
 		if err != nil {
 			s.t.Fatal(err)
@@ -152,10 +152,10 @@ func (s *foreignWorker) renew() lease {
 	} else {
 		b = lambda(s.t, http.MethodPost, "/functions/perdure-patient-renewer/invocations", s.body)
 	}
-	if err := json.Unmarshal(b, &answer); err != nil || len(answer.Leases) != 1 {
+	if err := json.Unmarshal(b, &callResponse); err != nil || len(callResponse.Leases) != 1 {
 		s.t.Fatalf("got %s, error %v", b, err)
 	}
-	return answer.Leases[0]
+	return callResponse.Leases[0]
 }
 
 // hold renews the lease for several visibility timeouts, and checks that no other worker receives the message.
@@ -165,10 +165,10 @@ func (s *foreignWorker) hold() {
 		l := s.renew()
 		if left := time.Until(l.ExpiresAt); l.Error != nil || l.Cancel != nil || left < (visible-2)*time.Second ||
 			left > visible*time.Second {
-			s.t.Fatalf("renewal %d: got %+v, remaining %v", s.asked, l, left)
+			s.t.Fatalf("renewal %d: got %+v, remaining %v", s.queried, l, left)
 		}
 		if other, _ := s.receive(1); other != "" {
-			s.t.Fatalf("after %d renewals: the message is visible to others", s.asked)
+			s.t.Fatalf("after %d renewals: the message is visible to others", s.queried)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func TestRenewal_workerInAnotherLanguage_keepsLockAndObservesCancel(t *testing.T
 	}
 	s.body = fmt.Sprintf(`{"visibilityTimeout":%d,"leases":[{"token":%q,"receiptHandle":%q}]}`, visible, token, handle)
 	s.hold()
-	t.Logf("held for %d s by %d renewals, where SQS locks for %d s", 4*visible, s.asked, visible)
+	t.Logf("held for %d s by %d renewals, where SQS locks for %d s", 4*visible, s.queried, visible)
 	if err := c.CancelActivity(t.Context(), "foreign", 3, "that will do"); err != nil {
 		t.Fatal(err)
 	}

@@ -35,21 +35,21 @@ func (httpHolder) FailActivity(ctx context.Context, token string, err error) err
 func (httpHolder) HeartbeatActivity(ctx context.Context, token string, details any) (
 	cancel provider.CancelInfo, err error,
 ) {
-	var answer struct {
+	var callResponse struct {
 		Cancel *struct {
 			Reason  string `json:"reason"`
 			Message string `json:"message"`
 		} `json:"cancel"`
 	}
-	err = post(ctx, "/activities/heartbeat", map[string]any{"token": token, "details": details}, &answer)
-	if c := answer.Cancel; c != nil {
+	err = post(ctx, "/activities/heartbeat", map[string]any{"token": token, "details": details}, &callResponse)
+	if c := callResponse.Cancel; c != nil {
 		cancel.Requested, cancel.Reason, cancel.Message = true, c.Reason, c.Message
 	}
 	return cancel, err
 }
 
 // post calls the API with a body. It returns problems with a token as a client.TokenError.
-func post(ctx context.Context, path string, body, answer any) error {
+func post(ctx context.Context, path string, body, callResponse any) error {
 	doc, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -66,10 +66,10 @@ func post(ctx context.Context, path string, body, answer any) error {
 	defer response.Body.Close()
 	read := json.NewDecoder(response.Body)
 	if response.StatusCode < http.StatusBadRequest {
-		if answer == nil {
+		if callResponse == nil {
 			return nil
 		}
-		return read.Decode(answer)
+		return read.Decode(callResponse)
 	}
 	var problem struct {
 		Code   string `json:"code"`

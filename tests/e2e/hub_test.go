@@ -12,17 +12,17 @@ import (
 )
 
 // request calls the API through API Gateway and decodes the response.
-func request(t *testing.T, method, path, body string) (status int, header http.Header, answer map[string]any) {
+func request(t *testing.T, method, path, body string) (status int, header http.Header, callResponse map[string]any) {
 	t.Helper()
 	status, header, b := call(t, method, path, body)
-	if err := json.Unmarshal(b, &answer); err != nil {
+	if err := json.Unmarshal(b, &callResponse); err != nil {
 		t.Fatalf("%s %s: HTTP %d: %s", method, path, status, b)
 	}
-	return status, header, answer
+	return status, header, callResponse
 }
 
 // call calls the API through API Gateway. The response may have no body.
-func call(t *testing.T, method, path, body string) (status int, header http.Header, answer []byte) {
+func call(t *testing.T, method, path, body string) (status int, header http.Header, callResponse []byte) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, hub.api+path, strings.NewReader(body))
 	if err != nil {
@@ -34,10 +34,10 @@ func call(t *testing.T, method, path, body string) (status int, header http.Head
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if answer, err = io.ReadAll(response.Body); err != nil {
+	if callResponse, err = io.ReadAll(response.Body); err != nil {
 		t.Fatal(err)
 	}
-	return response.StatusCode, response.Header, answer
+	return response.StatusCode, response.Header, callResponse
 }
 
 func TestAPI_start_returnsResult(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAPI_invalidInput_isRejected(t *testing.T) {
 		"not JSON":              {"POST", "/orchestrations/hello", `{"input":`, 400, "invalid_request"},
 		"unknown field":         {"POST", "/orchestrations/hello", `{"inptu":1}`, 400, "invalid_request"},
 		"unknown orchestration": {"POST", "/orchestrations/helo", `{"input":"x"}`, 404, "unknown_orchestration"},
-		"unknown instance":      {"GET", "/instances/nobody", "", 404, "instance_not_found"},
+		"unknown instance":      {"GET", "/instances/missing", "", 404, "instance_not_found"},
 		"too large": {
 			"POST", "/orchestrations/hello", `{"input":"` + strings.Repeat("x", 300<<10) + `"}`, 413,
 			"payload_too_large",
@@ -113,9 +113,9 @@ func TestInstance_eventsRetriesAndTerminate_takeEffect(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if status, _, told := request(t, "POST", "/instances/"+id(t, 0)+"/events/word",
+	if status, _, notified := request(t, "POST", "/instances/"+id(t, 0)+"/events/word",
 		`"hello"`); status != http.StatusAccepted {
-		t.Errorf("raise: got HTTP %d %v", status, told)
+		t.Errorf("raise: got HTTP %d %v", status, notified)
 	}
 	if out, exit := perdure(t, "raise", id(t, 1), "word", "--data", `"hello"`); exit != 0 {
 		t.Errorf("raise: got exit code %d, output %s", exit, out)
@@ -166,7 +166,7 @@ func TestCommandLine_commands_printResults(t *testing.T) {
 	if _, exit := perdure(t, "wait", id(t, 2)); exit != 2 {
 		t.Errorf("wait for a failed instance: got exit code %d, want 2", exit)
 	}
-	if _, exit := perdure(t, "status", "nobody"); exit != 1 {
+	if _, exit := perdure(t, "status", "missing"); exit != 1 {
 		t.Errorf("status of an unknown instance: got exit code %d, want 1", exit)
 	}
 }

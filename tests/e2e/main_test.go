@@ -21,9 +21,9 @@ var hub struct {
 	cloud  *localcloud.Cloud
 	client *client.Client
 	admin  *admin.Client
-	// sealing is a client with the codec of the functions.
-	sealing *client.Client
-	api     string
+	// encrypting is a client with the codec of the functions.
+	encrypting *client.Client
+	api        string
 	// perdure is the command-line tool, built from this checkout.
 	perdure string
 }
@@ -77,7 +77,7 @@ func withHub(f func() int) (code int, err error) {
 	}
 	defer os.RemoveAll(bin)
 	hub.admin = admin.New(p)
-	hub.cloud, hub.client, hub.sealing, hub.api, hub.perdure = cloud, client.New(p),
+	hub.cloud, hub.client, hub.encrypting, hub.api, hub.perdure = cloud, client.New(p),
 		client.New(p, client.WithCodec(app.Codec())), cloud.API, filepath.Join(bin, "perdure")
 	if err := goBuild(ctx, hub.perdure, "../../cmd/perdure"); err != nil {
 		return 1, err

@@ -68,7 +68,7 @@ func ofExecutions(keys []string) []string {
 const bulkyTag = "bulky"
 
 // bulkyInstance runs a scenario with large payloads, and returns the keys of the objects of its executions. Other tests
-// must not store objects meanwhile.
+// must not store objects in the meantime.
 func bulkyInstance(t *testing.T, b payloadBucket, c *client.Client, name, instance string) []string {
 	t.Helper()
 	before := b.keys(t)
@@ -150,8 +150,8 @@ func look(t *testing.T) {
 // The API reads objects with the permissions of its function. It returns encrypted payloads encrypted, because it has
 // no codec.
 func TestAPI_largeOutput_isReturned(t *testing.T) {
-	for n, prefix := range []string{"", app.SealedPrefix} {
-		c := []*client.Client{hub.client, hub.sealing}[n]
+	for n, prefix := range []string{"", app.EncryptedPrefix} {
+		c := []*client.Client{hub.client, hub.encrypting}[n]
 		if _, err := c.Start(t.Context(), "hello", large, client.WithInstanceID(prefix+id(t, n))); err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestAPI_largeOutput_isReturned(t *testing.T) {
 	if status != http.StatusOK || result["output"] != "hello, "+large {
 		t.Errorf("got HTTP %d: %.100v", status, result)
 	}
-	status, _, result = request(t, "GET", "/instances/"+app.SealedPrefix+id(t, 1)+"/result?wait=20s", "")
+	status, _, result = request(t, "GET", "/instances/"+app.EncryptedPrefix+id(t, 1)+"/result?wait=20s", "")
 	sealed, _ := json.Marshal(result["outputSealed"])
 	if status != http.StatusOK || result["output"] != nil || !bytes.Contains(sealed, []byte(`"codec":"e2e"`)) {
 		t.Errorf("encrypted: got HTTP %d: %.300v", status, result)
@@ -170,8 +170,8 @@ func TestAPI_largeOutput_isReturned(t *testing.T) {
 // Neither the history nor the bucket has plain text of encrypted payloads.
 func TestCodec_encryptedPayloads_areStoredEncrypted(t *testing.T) {
 	b := openBucket(t)
-	instance := app.SealedPrefix + id(t, 0)
-	own := bulkyInstance(t, b, hub.sealing, "LargeActivities", instance)
+	instance := app.EncryptedPrefix + id(t, 0)
+	own := bulkyInstance(t, b, hub.encrypting, "LargeActivities", instance)
 	for _, key := range own {
 		data, err := b.GetObject(t.Context(), b.name, key, provider.MaxStoredPayloadBytes)
 		if err != nil || bytes.Contains(data, []byte("0123456789")) {

@@ -161,7 +161,7 @@ func wantQueriesInProcess(t *testing.T, without, with *client.Client) {
 	if _, err := without.Wait(t.Context(), instance); err != nil {
 		t.Fatal(err)
 	}
-	if answer, err := with.Query(t.Context(), instance, "steps", 7); err != nil || string(answer) != "8" {
-		t.Errorf("query to a process with the code: got %s, error %v", answer, err)
+	if callResponse, err := with.Query(t.Context(), instance, "steps", 7); err != nil || string(callResponse) != "8" {
+		t.Errorf("query to a process with the code: got %s, error %v", callResponse, err)
 	}
 }

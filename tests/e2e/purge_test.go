@@ -12,8 +12,8 @@ import (
 // remove deletes an instance through API Gateway, and returns the body of the response.
 func remove(t *testing.T, instance, query string) (status int, body string) {
 	t.Helper()
-	status, _, answer := call(t, http.MethodDelete, "/instances/"+instance+query, "")
-	return status, string(answer)
+	status, _, callResponse := call(t, http.MethodDelete, "/instances/"+instance+query, "")
+	return status, string(callResponse)
 }
 
 // The API and the command line delete ended instances, with the permissions of the functions. Afterwards the ID can be

@@ -18,19 +18,19 @@ func TestQuery_httpCommandAndClient_returnResult(t *testing.T) {
 	if _, err := hub.client.Start(t.Context(), "Queries", 1, client.WithInstanceID(instance)); err != nil {
 		t.Fatal(err)
 	}
-	asked := func() (status int, answer map[string]any) {
-		status, _, answer = request(t, "POST", "/instances/"+instance+"/query", `{"query":"steps","input":20}`)
-		return status, answer
+	queried := func() (status int, callResponse map[string]any) {
+		status, _, callResponse = request(t, "POST", "/instances/"+instance+"/query", `{"query":"steps","input":20}`)
+		return status, callResponse
 	}
-	status, answer := asked()
+	status, callResponse := queried()
 	for range 50 {
 		if status != http.StatusConflict { // its first turn has not run yet
 			break
 		}
-		status, answer = asked()
+		status, callResponse = queried()
 	}
-	if status != http.StatusOK || answer["answer"] != 20.0 || answer["query"] != "steps" {
-		t.Fatalf("query over HTTP: got HTTP %d %v", status, answer)
+	if status != http.StatusOK || callResponse["answer"] != 20.0 || callResponse["query"] != "steps" {
+		t.Fatalf("query over HTTP: got HTTP %d %v", status, callResponse)
 	}
 
 	printed, err := exec.CommandContext(t.Context(), hub.perdure, "query", "--hub", "e2e", instance, "steps",
@@ -38,14 +38,14 @@ func TestQuery_httpCommandAndClient_returnResult(t *testing.T) {
 	if err != nil || string(printed) != "30\n" {
 		t.Errorf("query command: got %q, error %v", printed, err)
 	}
-	if status, _, answer := request(t, "POST", "/instances/"+instance+"/query",
-		`{"query":"pace"}`); status != http.StatusNotFound || answer["code"] != "unknown_query" ||
-		!strings.Contains(answer["detail"].(string), "steps") {
-		t.Errorf("unknown query: got HTTP %d %v", status, answer)
+	if status, _, callResponse := request(t, "POST", "/instances/"+instance+"/query",
+		`{"query":"pace"}`); status != http.StatusNotFound || callResponse["code"] != "unknown_query" ||
+		!strings.Contains(callResponse["detail"].(string), "steps") {
+		t.Errorf("unknown query: got HTTP %d %v", status, callResponse)
 	}
-	if status, _, answer := request(t, "POST", "/instances/nobody/query",
-		`{"query":"steps"}`); status != http.StatusNotFound || answer["code"] != "instance_not_found" {
-		t.Errorf("unknown instance: got HTTP %d %v", status, answer)
+	if status, _, callResponse := request(t, "POST", "/instances/missing/query",
+		`{"query":"steps"}`); status != http.StatusNotFound || callResponse["code"] != "instance_not_found" {
+		t.Errorf("unknown instance: got HTTP %d %v", status, callResponse)
 	}
 	_, err = hub.client.Query(t.Context(), instance, "steps", "many")
 	if e, ok := errors.AsType[*client.QueryError](err); !ok || e.Code != client.QueryBadInput {

@@ -33,12 +33,12 @@ func TestScenarios(t *testing.T) {
 // ones, they have each kind of payload.
 var encrypted = []string{
 	"Updates", "Queries", "FanOutFanIn", "Child", "EternalWithEventsInFlight", "SideEffectOnce", "CustomStatus",
-	"InlineChain", "RestartFromAnEvent", "TalkBackAndForth", "EverythingTogether",
+	"InlineChain", "RestartFromAnEvent", "EventsBetweenInstances", "AllFeaturesTogether",
 }
 
 // TestScenariosEncrypted runs some scenarios with payloads that the functions encrypt.
 func TestScenariosEncrypted(t *testing.T) {
-	runScenarios(t, hub.sealing, app.SealedPrefix, func(s *scenarios.Scenario) bool {
+	runScenarios(t, hub.encrypting, app.EncryptedPrefix, func(s *scenarios.Scenario) bool {
 		return s.Large || slices.Contains(encrypted, s.Name)
 	})
 }
@@ -72,21 +72,21 @@ func runScenarios(t *testing.T, c *client.Client, prefix string, of func(*scenar
 			if err := s.Check(t.Context(), c, r.status); err != nil {
 				t.Error(err)
 			}
-			if s.Calm != nil {
-				calm(t, c, s, r.status)
+			if s.CheckWithoutFaults != nil {
+				faultless(t, c, s, r.status)
 			}
 			valid(t, c, r.status.InstanceID)
 		})
 	}
 }
 
-// calm waits a few seconds for the effects of the end of an instance, and then runs the additional check of the
+// faultless waits a few seconds for the effects of the end of an instance, and then runs the additional check of the
 // scenario.
-func calm(t *testing.T, c *client.Client, s scenarios.Scenario, status client.Status) {
+func faultless(t *testing.T, c *client.Client, s scenarios.Scenario, status client.Status) {
 	t.Helper()
 	var err error
 	for range 50 {
-		if err = s.Calm(t.Context(), c, status); err == nil {
+		if err = s.CheckWithoutFaults(t.Context(), c, status); err == nil {
 			return
 		}
 		<-time.After(100 * time.Millisecond)

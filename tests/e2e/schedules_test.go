@@ -36,16 +36,16 @@ func runsWhilePaused(t *testing.T, name string) {
 func TestAPI_putWithUpdate_startsAndReturnsResult(t *testing.T) {
 	to := strings.ReplaceAll(id(t, 0), "/", "-")
 	const put = `{"orchestration":"StartedOrUpdated","input":{"Of":1},"update":"next","data":{}}`
-	status, _, answer := request(t, "PUT", "/instances/"+to, put)
-	if status != http.StatusOK || answer["result"] != 1.0 || answer["started"] != true {
-		t.Errorf("got HTTP %d %v", status, answer)
+	status, _, callResponse := request(t, "PUT", "/instances/"+to, put)
+	if status != http.StatusOK || callResponse["result"] != 1.0 || callResponse["started"] != true {
+		t.Errorf("got HTTP %d %v", status, callResponse)
 	}
 	if s, err := hub.client.Wait(t.Context(), to); err != nil || string(s.Output) != "1" {
 		t.Errorf("got status %s, output %s, error %v", s.Status, s.Output, err)
 	}
-	if status, _, answer := request(t, "PUT", "/instances/"+to, put); status != http.StatusGone ||
-		answer["code"] != "instance_over" {
-		t.Errorf("ended instance: got HTTP %d %v", status, answer)
+	if status, _, callResponse := request(t, "PUT", "/instances/"+to, put); status != http.StatusGone ||
+		callResponse["code"] != "instance_over" {
+		t.Errorf("ended instance: got HTTP %d %v", status, callResponse)
 	}
 	valid(t, hub.client, to)
 }
@@ -55,10 +55,10 @@ func TestAPI_putWithUpdate_startsAndReturnsResult(t *testing.T) {
 func TestSchedule_lifecycle_runsAndPauses(t *testing.T) {
 	name := strings.ReplaceAll(id(t, 0), "/", "-")
 	path := "/schedules/" + name
-	status, _, answer := request(t, "PUT", path,
+	status, _, callResponse := request(t, "PUT", path,
 		`{"orchestration":"hello","input":"world","when":"@yearly","timeZone":"Europe/Berlin"}`)
-	if status != http.StatusAccepted || answer["instanceId"] != schedule.InstanceID(name) {
-		t.Fatalf("put: got HTTP %d %v", status, answer)
+	if status != http.StatusAccepted || callResponse["instanceId"] != schedule.InstanceID(name) {
+		t.Fatalf("put: got HTTP %d %v", status, callResponse)
 	}
 	printed, err := exec.CommandContext(t.Context(), hub.perdure, "schedule", "run", "--hub", "e2e", name).Output()
 	run := strings.TrimSpace(string(printed))

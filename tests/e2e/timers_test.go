@@ -58,11 +58,11 @@ func TestTimers_longDelay_useSchedules(t *testing.T) {
 }
 
 // In a hub without schedules, long timers hop between queue delays.
-func TestTimers_hubWithoutSchedules_hopBetweenQueueDelays(t *testing.T) {
+func TestTimers_hubWithoutSchedules_useSeveralQueueDelays(t *testing.T) {
 	shortrun.Skip(t)
 	c, timers := hub.client, 10 // on LocalStack the shared hub has no schedules, and a turn takes a second
 	if !onLocalStack {
-		c, timers = hopping(t), 50
+		c, timers = newHubWithoutSchedules(t), 50
 	}
 	exact(t, c, startTimers(t, c, timers, 5*time.Second, 41*time.Millisecond))
 	if n := len(schedules(t)); n != 0 {
@@ -70,8 +70,8 @@ func TestTimers_hubWithoutSchedules_hopBetweenQueueDelays(t *testing.T) {
 	}
 }
 
-// hopping starts a separate hub without schedules, and returns its client.
-func hopping(t *testing.T) *client.Client {
+// newHubWithoutSchedules starts a separate hub without schedules, and returns its client.
+func newHubWithoutSchedules(t *testing.T) *client.Client {
 	t.Helper()
 	cloud, err := up(t.Context(), "hops", "--param", "Timers=hops", "--param", "TimerLongestDelay=2")
 	if err != nil {

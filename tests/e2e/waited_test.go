@@ -28,8 +28,8 @@ func TestUndo_workerKilledInGracePeriod_waitsForItsLease(t *testing.T) {
 	killed := time.Now()
 	signal(t, pid, syscall.SIGKILL)
 	h.wantUndoneAfter(killed)
-	if told := h.why().SeenAt; !told.Equal(seen) || !seen.Before(killed) {
-		t.Errorf("cancel observed at %v, process killed at %v: got SeenAt %v", seen, killed, told)
+	if notified := h.why().SeenAt; !notified.Equal(seen) || !seen.Before(killed) {
+		t.Errorf("cancel observed at %v, process killed at %v: got SeenAt %v", seen, killed, notified)
 	}
 }
 

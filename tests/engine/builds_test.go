@@ -97,8 +97,8 @@ func TestContinueAsNew_newBuild_usesHighestVersion(t *testing.T) {
 func TestUnregisteredOrchestration_waitsForBuildThatHasIt(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		other *perdure.Registry
-		says  []string
+		other    *perdure.Registry
+		mentions []string
 	}{
 		"name":    {build(nil), []string{`orchestration "Generation"`, "not registered"}},
 		"version": {generations("1"), []string{`orchestration "Generation" version "2"`, "not registered"}},
@@ -109,10 +109,10 @@ func TestUnregisteredOrchestration_waitsForBuildThatHasIt(t *testing.T) {
 				h.start("i", "Generation", 0, client.WithVersion("2"))
 				h.deploy(tt.other, "other")
 				h.serve(30 * time.Minute)
-				unregistered(t, h, "i", tt.says...)
+				unregistered(t, h, "i", tt.mentions...)
 				h.raiseGo("i", 1)
 				h.serve(30 * time.Minute)
-				unregistered(t, h, "i", tt.says...)
+				unregistered(t, h, "i", tt.mentions...)
 				h.deploy(generations("1", "2"), "right")
 				h.serve(time.Hour)
 				h.completed("i", `"2 then 2"`)
@@ -121,10 +121,10 @@ func TestUnregisteredOrchestration_waitsForBuildThatHasIt(t *testing.T) {
 	}
 }
 
-func unregistered(t *testing.T, h *hub, id string, says ...string) {
+func unregistered(t *testing.T, h *hub, id string, mentions ...string) {
 	t.Helper()
 	d := h.blocked(id)
-	for _, words := range says {
+	for _, words := range mentions {
 		if d.Type != history.TypeUnregistered || !strings.Contains(d.Message, words) {
 			t.Errorf("%s: got %s, want %q", d.Type, d.Message, words)
 		}
@@ -162,11 +162,11 @@ func TestUnregisteredChild_waitsForBuildThatHasIt(t *testing.T) {
 func TestUnregisteredActivity_waitsForWorkerThatHasIt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, build(func(r *perdure.Registry) {
-		perdure.AddOrchestration(r, "Asks", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+		perdure.AddOrchestration(r, "Caller", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 			return perdure.CallActivityByName[string](ctx, "Later", nil).Await(ctx)
 		})
 	}), func(_ context.Context, h *hub) {
-		h.start("i", "Asks", 0)
+		h.start("i", "Caller", 0)
 		h.serve(2 * time.Hour)
 		if s := h.status("i"); s.Status != client.StatusRunning {
 			t.Fatalf("got status %s, failure %+v", s.Status, s.Failure)
@@ -188,9 +188,9 @@ func TestUnregisteredActivity_waitsForWorkerThatHasIt(t *testing.T) {
 func TestBlockedInstance_unsupportedCode_isReportedAndContinuesAfterFix(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		code step
-		kind string
-		says []string
+		code     step
+		kind     string
+		mentions []string
 	}{
 		"a body that blocks outside": {func(*perdure.OrchestrationContext) error {
 			time.Sleep(time.Hour)
@@ -219,13 +219,13 @@ func TestBlockedInstance_unsupportedCode_isReportedAndContinuesAfterFix(t *testi
 				h.start("i", "Code", 0)
 				h.serve(30 * time.Minute)
 				d := h.blocked("i")
-				for _, words := range tt.says {
+				for _, words := range tt.mentions {
 					if d.Type != tt.kind || !strings.Contains(d.Message, words) {
 						t.Errorf("%s: got %s; want %s with %q", d.Type, d.Message, tt.kind, words)
 					}
 				}
 				h.raiseGo("i", 1)
-				h.deploy(code([]step{inc(), event("go")}), "mended")
+				h.deploy(code([]step{inc(), event("go")}), "fixed")
 				h.serve(time.Hour)
 				h.completed("i", `"done"`)
 			})

@@ -72,7 +72,7 @@ func survives(t *testing.T, s scenarios.Scenario, f fault, n int64, after bool) 
 		scenarios.Register(r, s)
 		// otherwise most calls are polls
 		o := simhub.Options{
-			Tasks: &simhub.TaskWitness{}, Registry: r, Exclusive: true, Environments: 2, Bucket: s.Large,
+			Tasks: &simhub.TaskMonitor{}, Registry: r, Exclusive: true, Environments: 2, Bucket: s.Large,
 			Intercept: intercept, CancelPollInterval: time.Hour, LeaseAfter: time.Hour,
 		}
 		if testing.Verbose() {

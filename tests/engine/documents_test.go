@@ -160,8 +160,9 @@ func (m *meter) bounded(t *testing.T, what string) {
 	}
 }
 
-// deaths returns an interceptor that crashes an invocation before or after calls with these numbers of each operation.
-func deaths(before, after map[string][]int) simaws.Interceptor {
+// crashesAt returns an interceptor that crashes an invocation before or after calls with these numbers of each
+// operation.
+func crashesAt(before, after map[string][]int) simaws.Interceptor {
 	var mu sync.Mutex
 	n := map[string]int{}
 	return simhub.Crash(func(c simaws.Call) (bool, bool) {
@@ -216,7 +217,7 @@ func TestContinueAsNew_thousandLargeEvents_areNeitherLostNorCopied(t *testing.T)
 	shortrun.Skip(t)
 	//nolint:paralleltest // memory is measured
 	const all, size = 1000, 190 << 10
-	crash := deaths(
+	crash := crashesAt(
 		map[string][]int{"TransactWriteItems": {7, 120}, "Query": {2, 40}},
 		map[string][]int{"TransactWriteItems": {3, 50, 160}, "Query": {90, 150}, "SendMessageBatch": {30, 31}},
 	)
@@ -239,7 +240,7 @@ func TestBlockedInstance_thousandLargeEvents_areProcessedAfterFix(t *testing.T) 
 	shortrun.Skip(t)
 	//nolint:paralleltest // memory is measured
 	const all, size = 1000, 204_000
-	crash := deaths(
+	crash := crashesAt(
 		map[string][]int{"TransactWriteItems": {7, 60}, "Query": {300}, "PutItem": {6}},
 		map[string][]int{"TransactWriteItems": {50}, "Query": {3, 500}, "PutItem": {8}},
 	)
@@ -259,9 +260,9 @@ func TestBlockedInstance_thousandLargeEvents_areProcessedAfterFix(t *testing.T) 
 			t.Fatalf("got status %s", s.Status)
 		}
 		m.bounded(t, "parking")
-		h.deploy(collector("go"), "mended")
+		h.deploy(collector("go"), "fixed")
 		h.serve(24 * time.Hour)
-		m.bounded(t, "mended")
+		m.bounded(t, "fixed")
 		h.collected(ctx, "c", all)
 	})
 }

@@ -69,10 +69,10 @@ func inVirtualTime(t *testing.T, s scenarios.Scenario, opts ...perduretest.Optio
 	if err := s.Check(ctx, c, status); err != nil {
 		t.Error(err)
 	}
-	if s.Calm == nil {
+	if s.CheckWithoutFaults == nil {
 		return
 	}
-	if err := s.Calm(ctx, c, status); err != nil {
+	if err := s.CheckWithoutFaults(ctx, c, status); err != nil {
 		t.Error(err)
 	}
 }

@@ -94,7 +94,7 @@ func (h *hub) serve(d time.Duration) {
 	const each = 5 * time.Minute
 	for ; d > 0; d -= each {
 		h.ServeFor(h.t.Context(), each)
-		if _, err := h.Timekeeper.Sweep(h.t.Context()); err != nil {
+		if _, err := h.Renewer.Sweep(h.t.Context()); err != nil {
 			h.t.Error(err)
 		}
 	}

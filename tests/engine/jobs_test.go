@@ -70,14 +70,14 @@ func TestJob_interruptedPurgeOfHundredThousandInstances_countsEachOnce(t *testin
 			t.Fatal(err)
 		}
 		h.ServeFor(ctx, time.Minute)
-		looks := 0
-		for ; !j.Ended(); looks++ {
-			if looks == 1000 {
-				t.Fatalf("after %d sweeps: got %+v", looks, j)
+		polls := 0
+		for ; !j.Ended(); polls++ {
+			if polls == 1000 {
+				t.Fatalf("after %d sweeps: got %+v", polls, j)
 			}
 			left.Store(int64(random.IntN(20_000)))
 			crashing.Store(true)
-			_, _ = h.Timekeeper.Sweep(ctx)
+			_, _ = h.Renewer.Sweep(ctx)
 			crashing.Store(false)
 			time.Sleep(2 * time.Minute)
 			if j, err = ops.Job(ctx, j.ID); err != nil {
@@ -89,7 +89,7 @@ func TestJob_interruptedPurgeOfHundredThousandInstances_countsEachOnce(t *testin
 			t.Errorf("got state %s: matched %d, done %d, skipped %d, failed %d, %v", j.State, j.Matched, j.Done,
 				j.Skipped, j.Failed, j.Errors)
 		}
-		t.Logf("%d of %d instances in %d sweeps, nearly all of which crashed", j.Done, instances+instances/10+1, looks)
+		t.Logf("%d of %d instances in %d sweeps, nearly all of which crashed", j.Done, instances+instances/10+1, polls)
 		for i := 0; i < instances+instances/10; i += 97 {
 			_, err := h.Provider.ReadInstance(ctx, fmt.Sprintf("copy-%07d", i))
 			if gone := errors.Is(err, provider.ErrNotFound); gone != (i < instances) {

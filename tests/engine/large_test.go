@@ -43,13 +43,14 @@ type busy struct {
 	all  int
 	// throttle is the share of throttled sends.
 	throttle float64
-	dies     []int // the numbers of the sends at which the process crashes
+	crashes  []int // the numbers of the sends at which the process crashes
 	sent     int
 }
 
-func newBusy(seed uint64, dies ...int) *busy {
+func newBusy(seed uint64, crashes ...int) *busy {
 	return &busy{
-		rng: rand.New(rand.NewPCG(seed, 1)), of: map[string]int{}, lost: map[string]int{}, throttle: 0.1, dies: dies,
+		rng: rand.New(rand.NewPCG(seed, 1)), of: map[string]int{}, lost: map[string]int{}, throttle: 0.1,
+		crashes: crashes,
 	}
 }
 
@@ -88,7 +89,7 @@ func (b *busy) ends() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sent++
-	return slices.Contains(b.dies, b.sent)
+	return slices.Contains(b.crashes, b.sent)
 }
 
 func (b *busy) count(in *sqs.SendMessageBatchInput, lost bool) {
@@ -212,7 +213,7 @@ func aHundredThousandAreSentOnce(t *testing.T, opts func(n int) []perdure.Activi
 		t.Logf("%d activities: sent %.4f times each, by %d invocations in %v; sent again after a lost response: "+
 			"%d, after a crash: %d, none of them more than %d time",
 			n, float64(b.all)/n, invocations, took, len(b.lost), again, most)
-		if len(b.of) != n || float64(b.all) > 1.05*n || most > 1 || again > len(b.dies)*betweenCursors {
+		if len(b.of) != n || float64(b.all) > 1.05*n || most > 1 || again > len(b.crashes)*betweenCursors {
 			t.Errorf("got %d of %d sent, each %.3f times, %d of them unnecessarily, one %d times", len(b.of), n,
 				float64(b.all)/n, again, most)
 		}

@@ -21,13 +21,13 @@ func TestCancel_tenThousandRunningActivities_throughputRecovers(t *testing.T) {
 	shortrun.Skip(t)
 	const many, concurrency = 10_000, 900 // batches of ten: the last thousand are still queued
 	var decided time.Time
-	told, last := 0, time.Duration(0)
-	sightings := make(chan time.Time, many)
+	observed, last := 0, time.Duration(0)
+	observations := make(chan time.Time, many)
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", func(_ context.Context, n int) (int, error) { return n + 1, nil })
 	perdure.AddActivity(r, "stand-by", func(ctx context.Context, _ int) (int, error) {
 		<-ctx.Done()
-		sightings <- time.Now()
+		observations <- time.Now()
 		return 0, context.Cause(ctx)
 	})
 	perdure.AddOrchestration(r, "fan", fanOut("inc"))
@@ -61,9 +61,9 @@ func TestCancel_tenThousandRunningActivities_throughputRecovers(t *testing.T) {
 		time.Sleep(time.Minute)
 		cancelCPU := processorTime(t) - used
 		cancelCalls := sum(h.Cloud.Counts())
-		close(sightings)
-		for at := range sightings {
-			told++
+		close(observations)
+		for at := range observations {
+			observed++
 			last = max(last, at.Sub(decided))
 		}
 		if s, err := c.Status(t.Context(), "mass"); err != nil || s.Status != client.StatusCancelled {
@@ -78,11 +78,12 @@ func TestCancel_tenThousandRunningActivities_throughputRecovers(t *testing.T) {
 		t.Logf("%d activities were cancelled, %d of them running: observed within %v, in %v of processor time and %d "+
 			"calls; orchestrations of five activities a second of a processor: %.0f before, %.0f after; calls for "+
 			"each: %.1f, %.1f",
-			many, told, last, cancelCPU.Round(time.Millisecond), cancelCalls, bursts/cpu.Seconds(),
+			many, observed, last, cancelCPU.Round(time.Millisecond), cancelCalls, bursts/cpu.Seconds(),
 			bursts/cpuAfter.Seconds(), float64(calls)/bursts, float64(callsAfter)/bursts)
-		if stopped, never := ends(t, c); stopped != told || stopped+never != many || never == 0 || last > time.Second {
+		if stopped, never := ends(t, c); stopped != observed || stopped+never != many || never == 0 ||
+			last > time.Second {
 			t.Errorf("got %d activities with a cancellation, the last after %v; %d stopped and %d never started, want "+
-				"%d, and each within a second", told, last, stopped, never, many)
+				"%d, and each within a second", observed, last, stopped, never, many)
 		}
 		if callsAfter > calls*101/100 {
 			t.Errorf("got %d calls for %d orchestrations, %d before the cancellation", callsAfter, bursts, calls)

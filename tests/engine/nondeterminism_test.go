@@ -293,7 +293,7 @@ func changes() []change {
 
 // Deployed code can differ from the history of a running instance in each of these ways. The instance is listed as
 // blocked, with the event in the history and the command of the code. It continues when the old code is deployed again,
-// and receives the event that arrived meanwhile.
+// and receives the event that arrived in the meantime.
 func TestNondeterminism_codeChanged_blocksInstanceUntilCodeIsBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range changes() {

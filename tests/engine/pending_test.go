@@ -49,7 +49,7 @@ func (q *countingQueues) SendMessageBatch(
 }
 
 // A million instances were started in an hour, and all wake messages were lost. Ten sweeps of a minute wake each
-// instance, even though no turn runs meanwhile. No instance is woken so often that the backlog grows.
+// instance, even though no turn runs in the meantime. No instance is woken so often that the backlog grows.
 func TestSweep_millionPendingInstances_areWokenWithinTenSweeps(t *testing.T) {
 	shortrun.Skip(t)
 	const pending = 1_000_000

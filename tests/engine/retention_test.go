@@ -127,7 +127,7 @@ func TestRetention_hundredThousandInstancesDue_areDeletedWithinFiveSweeps(t *tes
 			it["due"] = str(day + "#" + shardOf(fmt.Sprintf("copy-%07d", i)))
 		})
 		time.Sleep(29 * 24 * time.Hour)
-		if _, err := h.Timekeeper.Sweep(ctx); err != nil {
+		if _, err := h.Renewer.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.Provider.ReadInstance(ctx, "copy-0000000"); err != nil {
@@ -140,7 +140,7 @@ func TestRetention_hundredThousandInstancesDue_areDeletedWithinFiveSweeps(t *tes
 		for {
 			began := time.Now()
 			limited, stop := context.WithTimeout(ctx, time.Minute)
-			_, err := h.Timekeeper.Sweep(limited)
+			_, err := h.Renewer.Sweep(limited)
 			stop()
 			if err != nil {
 				t.Fatal(err)

@@ -26,7 +26,7 @@ func TestTasks_scenariosWithInterceptor_matchHistory(t *testing.T) {
 						scenarios.Register(r, s)
 						h, err := simhub.New(simhub.Options{
 							Registry: r, Exclusive: true, Bucket: s.Large, CacheBytes: cache,
-							CancelPollInterval: time.Hour, LeaseAfter: time.Hour, Tasks: &simhub.TaskWitness{All: true},
+							CancelPollInterval: time.Hour, LeaseAfter: time.Hour, Tasks: &simhub.TaskMonitor{All: true},
 						})
 						if err != nil {
 							t.Fatal(err)

@@ -120,7 +120,7 @@ func (b *busyHour) tick(ctx context.Context) (woken int, took time.Duration) {
 	began := time.Now()
 	invocation, stop := context.WithTimeout(ctx, renewerTimeout)
 	defer stop()
-	woken, err := b.Timekeeper.Sweep(invocation)
+	woken, err := b.Renewer.Sweep(invocation)
 	if took = time.Since(began); err != nil || took >= renewerTimeout {
 		b.t.Errorf("sweep: got error %v after %v", took, err)
 	}
@@ -153,12 +153,12 @@ func (b *busyHour) stuck(ctx context.Context) (s stuck) {
 		}
 	}
 	time.Sleep(2 * time.Minute) // received dead letters are invisible for a while
-	s.moved = b.movedLeft(ctx)
+	s.moved = b.remainingMoved(ctx)
 	return s
 }
 
-// movedLeft returns the number of dead letters that no sweep has processed: those without a reason.
-func (b *busyHour) movedLeft(ctx context.Context) (n int) {
+// remainingMoved returns the number of dead letters that no sweep has processed: those without a reason.
+func (b *busyHour) remainingMoved(ctx context.Context) (n int) {
 	for m, err := range b.Provider.DeadLetteredRecords(ctx) {
 		if err != nil || m.Queue != provider.QueueInbox {
 			b.t.Fatal(m.Queue, err)

@@ -65,8 +65,8 @@ func TestAlarms_workerExitsAtInit_changeMetrics(t *testing.T) {
 		withVariable(t, "worker-default", app.Fault, app.ExitAtInit)
 		var at time.Time
 		instance, at = start(t, "greeting", "world")
-		wantMovement(t, at, metric{alarm: "Errors-Worker-default", name: "Errors", read: failures})
-		wantMovement(t, at, metric{
+		wantMetricChange(t, at, metric{alarm: "Errors-Worker-default", name: "Errors", read: failures})
+		wantMetricChange(t, at, metric{
 			alarm: "WorkAge-default", name: "ApproximateAgeOfOldestMessage", from: 20, read: oldest,
 		})
 	})
@@ -81,7 +81,9 @@ func TestAlarms_workerWithoutRegistrations_changeMetric(t *testing.T) {
 		withVariable(t, "worker-default", app.Fault, app.NoRegistrations)
 		var at time.Time
 		instance, at = start(t, "greeting", "world")
-		wantMovement(t, at, metric{alarm: "Unregistered-default", name: "ActivitiesUnregistered", read: unregistered})
+		wantMetricChange(t, at, metric{
+			alarm: "Unregistered-default", name: "ActivitiesUnregistered", read: unregistered,
+		})
 	})
 	wantEnd(t, instance)
 }
@@ -94,9 +96,9 @@ func TestAlarms_orchestratorWithoutRegistrations_changeMetric(t *testing.T) {
 		var at time.Time
 		instance, at = start(t, "napping", time.Second) // before the faulty build is deployed
 		withVariable(t, "orchestrator", app.Fault, app.NoRegistrations)
-		wantMovement(t, at, metric{alarm: "InstancesBlocked", name: "InstancesBlocked", read: blocked})
+		wantMetricChange(t, at, metric{alarm: "InstancesBlocked", name: "InstancesBlocked", read: blocked})
 	})
-	if err := hub.client.Terminate(t.Context(), instance, "the test is over"); err != nil {
+	if err := hub.client.Terminate(t.Context(), instance, "the test has ended"); err != nil {
 		t.Error(err)
 	}
 
@@ -115,7 +117,7 @@ func TestAlarms_timersMappingDisabled_changeMetric(t *testing.T) {
 	}
 	enable(false)
 	instance, at := start(t, "napping", time.Second)
-	wantMovement(t, at, metric{
+	wantMetricChange(t, at, metric{
 		alarm: "TimersWaiting", name: "ApproximateNumberOfMessagesVisible", read: visible(hub.place.TimersURL),
 	})
 	enable(true)
@@ -129,12 +131,12 @@ func TestAlarms_throttledTable_changeMetrics(t *testing.T) {
 
 	table.Refuses.Store(true)
 	instance, at := start(t, "greeting", "world")
-	wantMovement(t, at, metric{
+	wantMetricChange(t, at, metric{
 		alarm: "TableThrottles", name: "ThrottledRequests", read: func(*testing.T) float64 {
 			return float64(table.Refused.Load())
 		},
 	})
-	wantMovement(t, at, metric{
+	wantMetricChange(t, at, metric{
 		alarm: "InboxAge", name: "ApproximateAgeOfOldestMessage", from: 20, read: age(hub.place.InboxURL),
 	})
 	table.Refuses.Store(false)
@@ -153,15 +155,15 @@ func TestAlarms_poisonedMessages_changeMetrics(t *testing.T) {
 		}); err != nil {
 		t.Fatal(err)
 	}
-	wantMovement(t, at, metric{
+	wantMetricChange(t, at, metric{
 		alarm: "DeadLetters-inbox", name: "ApproximateNumberOfMessagesVisible",
 		read: visible(hub.place.DeadLetters["inbox"]),
 	})
 
 	failures := errorsOf(t, "worker-default")
 	_, at = start(t, "deadly", "world")
-	wantMovement(t, at, metric{alarm: "Errors-Worker-default", name: "Errors", read: failures})
-	wantMovement(t, at, metric{
+	wantMetricChange(t, at, metric{alarm: "Errors-Worker-default", name: "Errors", read: failures})
+	wantMetricChange(t, at, metric{
 		alarm: "DeadLetters-default", name: "ApproximateNumberOfMessagesVisible",
 		read: visible(hub.place.DeadLetters[queue]),
 	})

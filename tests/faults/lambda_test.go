@@ -41,14 +41,14 @@ func lambda(t *testing.T, method, path string, in any) (out map[string]any) {
 		time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	b, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode >= http.StatusBadRequest {
-		t.Fatalf("lambda: %s %s: HTTP %d %s, error %v", method, path, answer.StatusCode, b, err)
+	defer response.Body.Close()
+	b, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode >= http.StatusBadRequest {
+		t.Fatalf("lambda: %s %s: HTTP %d %s, error %v", method, path, response.StatusCode, b, err)
 	}
 	if err := json.Unmarshal(b, &out); err != nil {
 		t.Fatal(err)

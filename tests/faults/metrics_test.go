@@ -33,8 +33,9 @@ type metric struct {
 	read  func(t *testing.T) float64
 }
 
-// wantMovement fails the test unless the alarm uses the metric, and the metric changes within the limit after a fault.
-func wantMovement(t *testing.T, since time.Time, m metric) {
+// wantMetricChange fails the test unless the alarm uses the metric, and the metric changes within the limit after a
+// fault.
+func wantMetricChange(t *testing.T, since time.Time, m metric) {
 	t.Helper()
 	if watched := watchedBy(t, m.alarm); !slices.Contains(watched, m.name) {
 		t.Errorf("alarm %s: got metrics %q, want %s", m.alarm, watched, m.name)

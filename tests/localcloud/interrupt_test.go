@@ -16,7 +16,7 @@ func TestInterrupt_signalDuringFinalizer_stopsAndCleansUp(t *testing.T) {
 		"while an object is deleted": `
 class Deleted:
     def __del__(self): stop()`,
-		"while a file is closed that nobody has closed": `
+		"while an open file is closed": `
 class Deleted(io.RawIOBase):
     def close(self):
         if not self.closed: stop()

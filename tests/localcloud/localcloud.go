@@ -35,8 +35,8 @@ type Cloud struct {
 }
 
 const (
-	lookEvery = 20 * time.Millisecond
-	stopLimit = 20 * time.Second
+	pollInterval = 20 * time.Millisecond
+	stopLimit    = 20 * time.Second
 )
 
 // SetUpLimit is the time limit of deploying an application for tests. It includes the compilation of all functions from
@@ -88,7 +88,7 @@ func (c *Cloud) launch(root string, args []string) error {
 
 // await returns when the file exists. The script writes it atomically.
 func (c *Cloud) await(ctx context.Context, file string) error {
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(pollInterval)
 	defer look.Stop()
 	for {
 		b, err := os.ReadFile(file) //nolint:gosec // in the folder of this cloud

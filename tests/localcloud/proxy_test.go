@@ -64,15 +64,15 @@ func startProxy(t *testing.T, cloud http.Handler) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said strings.Builder
-	p.Stderr = &said
+	var output strings.Builder
+	p.Stderr = &output
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		in.Close()
-		if err := p.Wait(); err != nil || said.Len() > 0 {
-			t.Errorf("proxy: got error %v, output %s", err, &said)
+		if err := p.Wait(); err != nil || output.Len() > 0 {
+			t.Errorf("proxy: got error %v, output %s", err, &output)
 		}
 	})
 	if address, err = bufio.NewReader(out).ReadString('\n'); err != nil {
@@ -238,9 +238,9 @@ func TestProxy_idleConnection_isClosedByTheClientFirst(t *testing.T) {
 	if !ok {
 		t.Fatal("http.DefaultTransport has another type")
 	}
-	ask := exec.CommandContext(t.Context(), python(t), "-c", `import proxy; print(proxy.SERVER["channel_timeout"])`)
-	ask.Dir = folder
-	out, err := ask.CombinedOutput()
+	query := exec.CommandContext(t.Context(), python(t), "-c", `import proxy; print(proxy.SERVER["channel_timeout"])`)
+	query.Dir = folder
+	out, err := query.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: got %s", err, out)
 	}
@@ -251,7 +251,7 @@ func TestProxy_idleConnection_isClosedByTheClientFirst(t *testing.T) {
 	}
 }
 
-func TestProxy_cloudThatIsGone_isUnavailable(t *testing.T) {
+func TestProxy_stoppedCloud_isUnavailable(t *testing.T) {
 	t.Parallel()
 	abort := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	e := through(t, abort, http.MethodGet, "/v1/instances", "", nil)

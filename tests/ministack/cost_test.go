@@ -85,7 +85,7 @@ func textOf(counts meter.Counts, withoutReads bool) []string {
 	return lines
 }
 
-func onMinistack(t *testing.T) *cost.ByHand {
+func onMinistack(t *testing.T) *cost.ManualHub {
 	t.Helper()
 	e := localcloud.NewEmulator()
 	where := e.Hub(t, providertest.Config{Visibility: time.Minute}).Provider.(*dynamo.Provider).Config()
@@ -93,13 +93,13 @@ func onMinistack(t *testing.T) *cost.ByHand {
 	where.WorkQueues[perdure.DefaultQueue] = where.WorkQueues[providertest.Queue]
 	cfg, m := localcloud.Config(os.Getenv(localcloud.EndpointVariable)), meter.New()
 	m.AddTo(&cfg)
-	return &cost.ByHand{
+	return &cost.ManualHub{
 		Metered: dynamo.Clients{Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg)}, Meter: m,
 		Hub: where, Queues: e.Queues,
 	}
 }
 
-func inMemory(t *testing.T) *cost.ByHand {
+func inMemory(t *testing.T) *cost.ManualHub {
 	t.Helper()
 	h, err := simhub.New(simhub.Options{Registry: cost.Registry(), Timers: dynamo.TimersRequeue})
 	if err != nil {
@@ -108,7 +108,7 @@ func inMemory(t *testing.T) *cost.ByHand {
 	t.Cleanup(h.Close)
 	cfg, m := simsdk.Config(), meter.New()
 	m.AddTo(&cfg)
-	return &cost.ByHand{
+	return &cost.ManualHub{
 		Metered: simsdk.Clients(h.Cloud, cfg), Meter: m, Hub: h.Provider.Config(), Queues: h.Cloud.Queues,
 	}
 }

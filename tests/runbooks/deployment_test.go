@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	lookEvery = 100 * time.Millisecond
-	pollLimit = 90 * time.Second
+	pollInterval = 100 * time.Millisecond
+	pollLimit    = 90 * time.Second
 )
 
 // until polls a condition, and fails the test after a time limit.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(pollInterval)
 	defer look.Stop()
 	for limit := time.Now().Add(pollLimit); !is(); <-look.C {
 		if time.Now().After(limit) {

@@ -57,7 +57,7 @@ func read(t *testing.T, on *deployment, heading string, values map[string]string
 }
 
 // run executes the next block, which must succeed and print these texts.
-func (s *section) run(tells ...string) {
+func (s *section) run(mentions ...string) {
 	s.t.Helper()
 	if s.next == len(s.blocks) {
 		s.t.Fatal("the section has no more blocks of commands")
@@ -79,7 +79,7 @@ func (s *section) run(tells ...string) {
 	if err != nil {
 		s.t.Fatalf("block %d: %v", s.next, err)
 	}
-	for _, text := range tells {
+	for _, text := range mentions {
 		if !strings.Contains(string(out), text) {
 			s.t.Errorf("block %d: want %q in the output", s.next, text)
 		}

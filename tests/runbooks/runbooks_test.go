@@ -17,8 +17,8 @@ import (
 
 // One worker exits during initialization, and an activity ends the process of another.
 func TestRunbook_faultyWorker_isFixed(t *testing.T) {
-	deadly := hub.start(t, "deadly", "world", "deadly")
-	until(t, "its activity has begun", func() bool { return hub.status(t, deadly) == client.StatusRunning })
+	crashing := hub.start(t, "deadly", "world", "deadly")
+	until(t, "its activity has begun", func() bool { return hub.status(t, crashing) == client.StatusRunning })
 	before := hub.set(t, "worker-default", map[string]string{app.Fault: app.ExitAtInit})
 	instance := hub.start(t, "greeting", "world")
 	page := read(t, hub, "Bad worker", map[string]string{"INSTANCE": instance, "QUEUE": "default"})
@@ -28,7 +28,7 @@ func TestRunbook_faultyWorker_isFixed(t *testing.T) {
 	hub.set(t, "worker-default", map[string]string{app.Fault: before[app.Fault]})
 	page.run("hello, world")
 
-	until(t, "the activity has failed", func() bool { return hub.status(t, deadly) == client.StatusFailed })
+	until(t, "the activity has failed", func() bool { return hub.status(t, crashing) == client.StatusFailed })
 	page.run("poison: ")
 	if n, err := hub.admin.CountDeadLetters(t.Context()); err != nil ||
 		slices.ContainsFunc(n, func(n admin.DeadLetterCount) bool {
@@ -48,7 +48,7 @@ func TestRunbook_faultyDeployment_isFixed(t *testing.T) {
 	page.run(instance, "unregistered")
 	page.run("Disabled", "rule/")
 
-	hub.set(t, "orchestrator", map[string]string{app.Fault: "", build: "mended"})
+	hub.set(t, "orchestrator", map[string]string{app.Fault: "", build: "fixed"})
 	page.run("Enabled", "hello, world")
 }
 

@@ -66,7 +66,7 @@ func MeasureRecovery(ctx context.Context, instances int) (r Recovery, err error)
 	}
 
 	began = time.Now()
-	if err := h.Deploy(ctx, waits(true), "mended"); err != nil {
+	if err := h.Deploy(ctx, waits(true), "fixed"); err != nil {
 		return r, fmt.Errorf("scale: %w", err)
 	}
 	r.Woken = time.Since(began)

@@ -72,7 +72,7 @@ function workOf(events) {
   return { work: frames.sort((a, b) => a - b), parts };
 }
 
-function tell(t, what, r) {
+function reportFrames(t, what, r) {
   t.diagnostic(`${what}: the main thread runs median ${at(r.work, 0.5).toFixed(1)} ms a frame, 95 % ${at(r.work, 0.95).toFixed(1)} ms (mean of ${r.parts.join(', ')}); between frames median ${at(r.gaps, 0.5).toFixed(1)} ms, 95 % ${at(r.gaps, 0.95).toFixed(1)} ms, most ${r.gaps.at(-1).toFixed(1)} ms; trace: ${r.drawn} frames drawn, ${r.dropped} dropped`);
   assert.ok(r.work.length >= 50, `the trace has ${r.work.length} frames`);
   assert.ok(at(r.work, 0.95) < 16.7, `the main thread alone takes ${at(r.work, 0.95)} ms of a frame's 16.7`);
@@ -88,7 +88,7 @@ test('10,000 instances scroll', async (t) => {
   }
   await page.getByRole('button', { name: 'Live' }).click();
   await page.evaluate(() => { document.querySelector('.grid .view').scrollTop = 0; });
-  tell(t, '10,000 instances, 3 rows a frame', await scrolled(page, 3));
+  reportFrames(t, '10,000 instances, 3 rows a frame', await scrolled(page, 3));
   await close();
 });
 
@@ -99,11 +99,11 @@ test('an instance of 50,000 events scrolls', async (t) => {
   t.diagnostic(`50,000 events are read and drawn after ${Date.now() - began} ms`);
   await page.getByRole('button', { name: 'Live' }).click();
   await page.locator('.timeline .row').nth(5).waitFor();
-  tell(t, '25,000 bars, 3 rows a frame', await scrolled(page, 3));
-  tell(t, '25,000 bars, 40 rows a frame', await scrolled(page, 40));
+  reportFrames(t, '25,000 bars, 3 rows a frame', await scrolled(page, 3));
+  reportFrames(t, '25,000 bars, 40 rows a frame', await scrolled(page, 40));
   await page.getByRole('tab', { name: /^Events/ }).click();
   await page.locator('.events .row').nth(5).waitFor();
-  tell(t, '50,000 events, 3 rows a frame', await scrolled(page, 3));
+  reportFrames(t, '50,000 events, 3 rows a frame', await scrolled(page, 3));
   assert.ok(await page.locator('.events .row').count() < 120);
   await close();
 });

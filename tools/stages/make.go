@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// resultsVariable tells the Makefile where `go test` writes its events: a prefix of file names.
+	// resultsVariable is the variable with the place where `go test` writes its events: a prefix of file names.
 	resultsVariable = "STAGE_RESULTS"
 	tailLines       = 120
 	slowestTests    = 10

@@ -12,7 +12,7 @@ type result struct {
 	stage stage
 	// outcome is "ok", "failed", "over budget" or "skipped".
 	outcome string
-	// detail is what the reader needs to fix a stage that is not ok.
+	// detail is the information that the reader needs to fix a stage that is not ok.
 	detail string
 	took   time.Duration
 	cpu    time.Duration

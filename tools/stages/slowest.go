@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// event is what is used here of an event of `go test -json`.
+// event has the used fields of an event of `go test -json`.
 type event struct {
 	Action  string  `json:"Action"`
 	Package string  `json:"Package"`

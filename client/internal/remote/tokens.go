@@ -224,12 +224,12 @@ func (h *Hub) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.
 		return r.State, err
 	}
 	r, err := apiclient.Get[struct {
-		Answer json.RawMessage `json:"answer"`
+		Output json.RawMessage `json:"answer"`
 	}](ctx, h.api, apiclient.Call{
 		Operation: "queryInstance", Path: []string{q.InstanceID}, InstanceID: q.InstanceID, Errors: failed,
 		Body: map[string]any{"query": q.Name, fieldInput: q.Input}, Final: finalQueries,
 	})
-	return r.Answer, err
+	return r.Output, err
 }
 
 // queryError returns the error of a query without a result, or nil for other problems.

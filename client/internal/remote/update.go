@@ -35,7 +35,7 @@ type encoded struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// errFailedUpdate is the cause of an update that the API answered with a problem.
+// errFailedUpdate is the cause of an update to which the API responded with a problem.
 var errFailedUpdate = errors.New("update has no result")
 
 // RunUpdate sends an update and waits for its result, as updating.Update.Run does.

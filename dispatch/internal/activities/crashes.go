@@ -43,7 +43,7 @@ func (g *crashGuard) mark(ctx context.Context, t *task, together bool) *result {
 	if err != nil {
 		return &released
 	}
-	if died := t.crashes.Died(); died > g.options.MaxCrashes {
+	if crashCount := t.crashes.CrashCount(); crashCount > g.options.MaxCrashes {
 		return g.refusePoison(ctx, t)
 	}
 	return nil
@@ -51,11 +51,11 @@ func (g *crashGuard) mark(ctx context.Context, t *task, together bool) *result {
 
 // refusePoison moves the record of an activity to the dead-letter queue and fails the activity.
 func (g *crashGuard) refusePoison(ctx context.Context, t *task) *result {
-	it, queue, died := t.item, g.options.Queue, t.crashes.Died()
+	it, queue, crashCount := t.item, g.options.Queue, t.crashes.CrashCount()
 	t.crashes.SetPoison()
-	f := outcome.Poison(it, died, queue)
+	f := outcome.Poison(it, crashCount, queue)
 	t.Log().ErrorContext(ctx, "activity is poison, failing it", "event", logevent.ActivityPoisoned, "queue", queue,
-		"attemptCount", it.Record.ReceiveCount, "died", died)
+		"attemptCount", it.Record.ReceiveCount, "died", crashCount)
 	letter := provider.Unreadable{Record: it.Record, Err: intake.ReasonFor(f)}
 	if err := g.provider.DeadLetter(ctx, queue, letter); err != nil {
 		t.Log().ErrorContext(ctx, "moving a record to the dead-letter queue failed",

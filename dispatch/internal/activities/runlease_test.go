@@ -10,7 +10,7 @@ import (
 
 // A suspect waits for longer than its run lease, which a copy acquires and releases. When the suspect acquires the
 // lease again, it detects the other holder, and does not start an attempt that may start only once.
-func TestRunLeases_acquiredAgain_knowsTheHolderInBetween(t *testing.T) {
+func TestRunLeases_copyHeldTheLeaseMeanwhile_isDetected(t *testing.T) {
 	t.Parallel()
 	r := newRunLeases(&supervisor{options: &Options{}}, nil)
 	item := provider.WorkItem{Attempt: 1, WaitForCancellation: true}

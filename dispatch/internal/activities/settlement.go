@@ -74,7 +74,7 @@ func (s *settlement) acknowledge(
 	var remaining []*task
 	for _, e := range finished {
 		h := e.task.item.Record.Hold
-		if !e.release && (e.task.crashes.Died() > 0 || h != nil && !h.Ended()) {
+		if !e.release && (e.task.crashes.CrashCount() > 0 || h != nil && !h.Ended()) {
 			remaining = append(remaining, e.task)
 		}
 	}

@@ -92,13 +92,13 @@ func lastHeartbeat(p *provider.PendingAttempt) time.Time {
 func withHeartbeat(
 	attempt int, p *provider.PendingAttempt, record *provider.ActivityRecord, now time.Time,
 ) provider.PendingAttempt {
-	seen, beat := *p, record.LastHeartbeatAt
-	if record.HeartbeatAttempt != attempt || p.HeartbeatSeenAt != nil && p.HeartbeatSeenAt.Equal(beat) {
+	seen, last := *p, record.LastHeartbeatAt
+	if record.HeartbeatAttempt != attempt || p.HeartbeatSeenAt != nil && p.HeartbeatSeenAt.Equal(last) {
 		return seen
 	}
-	seen.HeartbeatSeenAt = &beat
-	counts := beat
-	if beat.After(now) || beat.Before(lastHeartbeat(p)) {
+	seen.HeartbeatSeenAt = &last
+	counts := last
+	if last.After(now) || last.Before(lastHeartbeat(p)) {
 		counts = now
 	}
 	seen.LastHeartbeatAt = &counts

@@ -33,7 +33,7 @@ func (h *hub) DeadLetter(context.Context, string, provider.Unreadable) error {
 func TestDecide_reasonAndDeliveries_decideTheAction(t *testing.T) {
 	t.Parallel()
 	event, terminate := provider.MessageEventRaised, provider.MessageTerminate
-	unregistered, poisoned := &execution.UnregisteredError{Name: "o"}, &poison.Error{InstanceID: "i-1", Died: 11}
+	unregistered, poisoned := &execution.UnregisteredError{Name: "o"}, &poison.Error{InstanceID: "i-1", CrashCount: 11}
 	for name, c := range map[string]struct {
 		err         error
 		kind        provider.MessageKind

@@ -61,7 +61,7 @@ func (*supervisor) Check()                                 {}
 
 // Interleaving: while a poll reads, an activity starts whose own read ended at an earlier segment. Earlier polls have
 // read the segments in between before the start of the activity, so the next poll reads them again.
-func TestPoll_activityBeginsMeanwhile_nextPollReadsFromWhereItStopped(t *testing.T) {
+func TestPoll_activityStartsDuringAPoll_nextPollReadsTheSkippedSegments(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		reader, s := &slowReader{}, &supervisor{}

@@ -143,13 +143,13 @@ func (x *Execution) Commit(t *provider.Turn, consumed bool) {
 	x.Index.add(t.Events)
 	x.cancels, _ = x.cancels.Add(t.Head.Segment+1, t.Cancels)
 	x.coverage.apply(t.Events, consumed)
-	if x.Ended() { // a waiting message may join an update that this turn has answered
-		x.Recipient.answers = nil
+	if x.Ended() { // a waiting message may join an update that this turn has ended
+		x.Recipient.responses = nil
 	}
 }
 
 // PrepareForCache prepares the execution for the cache. A later invocation must verify the head again.
-func (x *Execution) PrepareForCache() { x.verified, x.read, x.Recipient.answers = false, nil, nil }
+func (x *Execution) PrepareForCache() { x.verified, x.read, x.Recipient.responses = false, nil, nil }
 
 // DiscardCode discards code that cannot continue. why is the reason.
 func (x *Execution) DiscardCode(why error) {

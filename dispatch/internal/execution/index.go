@@ -9,8 +9,8 @@ import (
 
 // Index finds the segments and the times of events of an execution.
 type Index struct {
-	// firsts are the IDs of the first events of the segments, and times are their times in Unix milliseconds.
-	firsts, times []int64
+	// firstIDs are the IDs of the first events of the segments, and times are their times in Unix milliseconds.
+	firstIDs, times []int64
 	// seconds are the second turns of segments with two turns.
 	seconds []turnStart
 	lastID  int64
@@ -22,7 +22,7 @@ type turnStart struct{ id, at int64 }
 // add adds the next segment.
 func (x *Index) add(events []history.Event) {
 	first := &events[0]
-	x.firsts = append(x.firsts, first.ID)
+	x.firstIDs = append(x.firstIDs, first.ID)
 	x.times = append(x.times, first.Time.UnixMilli())
 	x.lastID = events[len(events)-1].ID
 	if first.Kind != history.TurnStarted {
@@ -39,16 +39,16 @@ func (x *Index) add(events []history.Event) {
 // SegmentOf returns the segment of an event. An event of the current turn is in the next segment.
 func (x *Index) SegmentOf(eventID int64) int64 {
 	if eventID > x.lastID {
-		return int64(len(x.firsts))
+		return int64(len(x.firstIDs))
 	}
-	return int64(sort.Search(len(x.firsts), func(i int) bool { return x.firsts[i] > eventID })) - 1
+	return int64(sort.Search(len(x.firstIDs), func(i int) bool { return x.firstIDs[i] > eventID })) - 1
 }
 
 // TimeOf returns the time of an event.
 func (x *Index) TimeOf(eventID int64) time.Time {
 	segment := x.SegmentOf(eventID)
 	i := sort.Search(len(x.seconds), func(i int) bool { return x.seconds[i].id > eventID })
-	if i > 0 && x.seconds[i-1].id > x.firsts[segment] {
+	if i > 0 && x.seconds[i-1].id > x.firstIDs[segment] {
 		return time.UnixMilli(x.seconds[i-1].at)
 	}
 	return time.UnixMilli(x.times[segment])

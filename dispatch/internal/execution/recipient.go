@@ -8,17 +8,17 @@ import (
 // Recipient decides which messages concern an execution and its code.
 type Recipient struct {
 	executionID, startID string
-	// rejected are events of other instances that were answered as undelivered before the execution started. They must
+	// rejected are events of other instances that were reported as undelivered before the execution started. They must
 	// not reach the execution. No event is added while it runs.
 	rejected     provider.RejectedEvents
 	readRejected bool
-	// answers are the answers to waiting updates that may have ended, by their IDs. The value of an update without an
-	// answer is nil.
-	answers map[string]*Answer
+	// responses are the responses to waiting updates that may have ended, by their IDs. The value of an update without
+	// a response is nil.
+	responses map[string]*Response
 }
 
-// Answer is the answer to an update that has ended.
-type Answer struct {
+// Response is the response to an update that has ended.
+type Response struct {
 	Result history.Payload
 	Error  *history.Failure // nil: the update has a result
 }
@@ -44,27 +44,27 @@ func (r *Recipient) InheritRejectedEvents(previous *Recipient) {
 	r.rejected, r.readRejected = previous.rejected, previous.readRejected
 }
 
-// HasAnswer reports whether SetAnswer was called for an update.
-func (r *Recipient) HasAnswer(updateID string) bool {
-	_, ok := r.answers[updateID]
+// HasResponse reports whether SetResponse was called for an update.
+func (r *Recipient) HasResponse(updateID string) bool {
+	_, ok := r.responses[updateID]
 	return ok
 }
 
-// SetAnswer sets the answer to a waiting update, or nil if it has none.
-func (r *Recipient) SetAnswer(updateID string, a *Answer) {
-	if r.answers == nil {
-		r.answers = map[string]*Answer{}
+// SetResponse sets the response to a waiting update, or nil if it has none.
+func (r *Recipient) SetResponse(updateID string, a *Response) {
+	if r.responses == nil {
+		r.responses = map[string]*Response{}
 	}
-	r.answers[updateID] = a
+	r.responses[updateID] = a
 }
 
-// Answer returns the answer to the update of a message. It returns nil if x is nil, if the message is no update, or if
-// the update has no answer.
-func (x *Execution) Answer(m *provider.InboxMessage) *Answer {
+// Response returns the response to the update of a message. It returns nil if x is nil, if the message is no update, or
+// if the update has no response.
+func (x *Execution) Response(m *provider.InboxMessage) *Response {
 	if x == nil || m.Kind != provider.MessageUpdateSent && m.Kind != provider.MessageUpdate {
 		return nil
 	}
-	return x.Recipient.answers[m.EventID]
+	return x.Recipient.responses[m.EventID]
 }
 
 // BypassesCode reports whether the code of an execution must not receive a message: starts, status refreshes, a cancel
@@ -73,7 +73,7 @@ func (x *Execution) Answer(m *provider.InboxMessage) *Answer {
 func (x *Execution) BypassesCode(m provider.InboxMessage) bool {
 	return m.Kind == provider.MessageStart || m.IsRefresh() ||
 		IsCancelOfParent(&m) && (x == nil || x.Ended() || !x.Recipient.IsStart(m.StartID)) ||
-		m.IsSent() && (x == nil || x.Ended() || x.Recipient.rejected.Has(&m.Message)) || x.Answer(&m) != nil
+		m.IsSent() && (x == nil || x.Ended() || x.Recipient.rejected.Has(&m.Message)) || x.Response(&m) != nil
 }
 
 // EndsTurn reports whether a message cannot be in the same turn as the messages before it.

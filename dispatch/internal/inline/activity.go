@@ -130,7 +130,7 @@ func (a *activity) run(ctx context.Context, report func(*activity, end)) {
 		}
 		report(a, e)
 	}()
-	var beats heartbeats
+	var recorded heartbeats
 	for !returned {
 		if ctx.Err() != nil { // it was stopped before it started
 			returned = true
@@ -138,7 +138,7 @@ func (a *activity) run(ctx context.Context, report func(*activity, end)) {
 		}
 		a.setRunning(e)
 		began = a.Meter.Now()
-		o := a.runAttempt(ctx, e.attempt, &beats)
+		o := a.runAttempt(ctx, e.attempt, &recorded)
 		if o == nil { // it runs again in its queue
 			returned = true
 			return
@@ -151,7 +151,7 @@ func (a *activity) run(ctx context.Context, report func(*activity, end)) {
 			return
 		}
 		returned = sleep.For(ctx, e.dueAt.Sub(a.Clock())) != nil // it is stopped between two attempts
-		beats.next()
+		recorded.next()
 	}
 }
 
@@ -193,7 +193,7 @@ func (a *activity) log() *slog.Logger {
 }
 
 // runAttempt runs an attempt and returns its outcome, or nil if the result could not be encoded.
-func (a *activity) runAttempt(ctx context.Context, number int, beats *heartbeats) *outcome {
+func (a *activity) runAttempt(ctx context.Context, number int, recorded *heartbeats) *outcome {
 	e := &a.event
 	input, ok := e.Input.Document()
 	if !ok {
@@ -203,7 +203,7 @@ func (a *activity) runAttempt(ctx context.Context, number int, beats *heartbeats
 		InstanceID: a.instanceID, ExecutionID: a.executionID, ActivityID: e.ID, Name: e.Name, Attempt: number,
 		DeliveryCount: 1, Queue: e.Queue,
 	})
-	ctx = activityctx.WithHeartbeats(ctx, beats)
+	ctx = activityctx.WithHeartbeats(ctx, recorded)
 	if a.Encoding.HasStore() {
 		ctx = activityctx.WithLargePayloads(ctx)
 	}

@@ -21,7 +21,7 @@ func inline(name string) history.Event {
 
 // An activity runs inline only if this build registers it, its turn does not cancel it, and the invocation tolerates a
 // crash. An invocation tolerates a crash if its messages are new and it does not run alone as a suspect.
-func TestSchedules_turnAndSession_decideWhetherActivitiesRunInline(t *testing.T) {
+func TestSchedules_turnAndSession_determineWhetherActivitiesRunInline(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "a", func(context.Context, int) (int, error) { return 0, nil })

@@ -130,15 +130,15 @@ func (s *activities) cancel(events []history.Event) {
 		}
 		for _, id := range e.Sources() {
 			if a := s.all.find(id); a != nil {
-				s.giveUp(a, &perdure.CancelledError{Reason: perdure.CancelReason(e.Reason), Message: e.Message})
+				s.cancelUnneeded(a, &perdure.CancelledError{Reason: perdure.CancelReason(e.Reason), Message: e.Message})
 			}
 		}
 	}
 	s.removeOver()
 }
 
-// giveUp cancels an activity whose outcome the execution does not need.
-func (s *activities) giveUp(a *activity, why error) {
+// cancelUnneeded cancels an activity whose outcome the execution does not need.
+func (s *activities) cancelUnneeded(a *activity, why error) {
 	if a.cancel != nil {
 		a.cancel(why)
 	}
@@ -159,7 +159,7 @@ var errDropped = &perdure.CancelledError{Reason: perdure.ReasonLockLost, Message
 func (s *activities) drop() (scheduled bool) {
 	for _, a := range s.all {
 		scheduled = scheduled || a.segment > 0
-		s.giveUp(a, errDropped)
+		s.cancelUnneeded(a, errDropped)
 	}
 	s.all = nil
 	return scheduled

@@ -9,7 +9,7 @@ import (
 )
 
 // The hundred deliveries before a queue moves a message to the dead-letter queue must take longer than a night.
-func TestRetryDelay_deliveriesGoOn_growsUpToFiveMinutes(t *testing.T) {
+func TestRetryDelay_manyDeliveries_growsUpToFiveMinutes(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]time.Duration{
 		0: 2 * time.Second, 1: 2 * time.Second, 2: 4 * time.Second, 3: 8 * time.Second, 8: 256 * time.Second,
@@ -28,7 +28,7 @@ func TestRetryDelay_deliveriesGoOn_growsUpToFiveMinutes(t *testing.T) {
 	}
 }
 
-func TestByDelay_recordsOfSeveralDeliveries_eachWaitsAsLongAsItsOwn(t *testing.T) {
+func TestByDelay_recordsOfSeveralDeliveries_haveTheirOwnDelays(t *testing.T) {
 	t.Parallel()
 	records := []provider.Record{
 		{ID: "a", ReceiveCount: 3}, {ID: "b", ReceiveCount: 1}, {ID: "c", ReceiveCount: 3}, {ID: "d", ReceiveCount: 2},

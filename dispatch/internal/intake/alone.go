@@ -79,8 +79,8 @@ func (a *Alone) Release() {
 // CompareSuspects compares two suspects for sorting. A suspect with fewer crash markers comes first, because another
 // record of its batch is more likely to have caused the crash. With equal markers, the suspect with more deliveries
 // comes first.
-func CompareSuspects(died, otherDied, deliveries, otherDeliveries int) int {
-	return cmp.Or(cmp.Compare(died, otherDied), cmp.Compare(otherDeliveries, deliveries))
+func CompareSuspects(crashCount, otherCrashCount, deliveries, otherDeliveries int) int {
+	return cmp.Or(cmp.Compare(crashCount, otherCrashCount), cmp.Compare(otherDeliveries, deliveries))
 }
 
 // CrashedAlone is the minimum number of crash markers of a record that crashed its process while it ran alone. The

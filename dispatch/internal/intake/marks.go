@@ -30,13 +30,13 @@ const (
 
 // Mark writes a crash marker and returns the number of earlier ones. The marker may exist even if Mark returns an
 // error.
-func Mark(ctx context.Context, b *Base, a provider.Attempt) (died int, err error) {
+func Mark(ctx context.Context, b *Base, a provider.Attempt) (crashCount int, err error) {
 	limited, stop := context.WithTimeout(ctx, markLimit)
 	defer stop()
-	if died, err = b.Provider.PutCrashMarker(limited, a); err != nil {
+	if crashCount, err = b.Provider.PutCrashMarker(limited, a); err != nil {
 		_ = Unmark(ctx, b, a) // a remaining marker is only one of the several that make a record poison
 	}
-	return died, err
+	return crashCount, err
 }
 
 // Unmark deletes a crash marker, even if ctx has ended.

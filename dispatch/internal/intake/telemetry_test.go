@@ -35,7 +35,7 @@ func TestMetricsPage_listsAllDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/reference/metrics.md is not what the code says (go test ./dispatch/internal/intake -update) "+
+		t.Errorf("docs/reference/metrics.md does not match the code (go test ./dispatch/internal/intake -update) "+
 			"(-code +page):\n%s", diff)
 	}
 }

@@ -12,21 +12,21 @@ import (
 
 // State is the state of a delivery's crash markers.
 type State struct {
-	died               int
+	crashCount         int
 	marked             bool
 	poison             bool
 	othersDeleted      bool
 	alone, longerDelay bool
 }
 
-// Died returns the number of crash markers of other deliveries.
-func (s *State) Died() int { return s.died }
+// CrashCount returns the number of crash markers of other deliveries.
+func (s *State) CrashCount() int { return s.crashCount }
 
 // IsMarked reports whether this delivery has a crash marker.
 func (s *State) IsMarked() bool { return s.marked }
 
 // IsUnexplained reports whether crash markers of other deliveries remain.
-func (s *State) IsUnexplained() bool { return s.died > 0 && !s.othersDeleted }
+func (s *State) IsUnexplained() bool { return s.crashCount > 0 && !s.othersDeleted }
 
 // IsPoison reports whether the record is poison.
 func (s *State) IsPoison() bool { return s.poison }
@@ -59,14 +59,14 @@ func NewGuard(b *intake.Base) *Guard { return &Guard{b, intake.NewAlone()} }
 func (g *Guard) Mark(ctx context.Context, t Task, together bool) error {
 	delivery := t.Delivery()
 	delivery.Batched = together
-	died, err := intake.Mark(ctx, g.base, delivery)
+	crashCount, err := intake.Mark(ctx, g.base, delivery)
 	if err != nil {
 		t.Log().ErrorContext(ctx, "crash marker write failed, releasing the work item",
 			"event", logevent.CrashMarkerWriteFailed, "error", err)
 		return err
 	}
 	s := t.Crashes()
-	s.died, s.marked = died, !together || died == 0
+	s.crashCount, s.marked = crashCount, !together || crashCount == 0
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (g *Guard) Mark(ctx context.Context, t Task, together bool) error {
 // limit, or if the record must be released.
 func (g *Guard) AwaitTurn(ctx context.Context, t Task, q *Queue, r *provider.Record, limit time.Duration) bool {
 	s := t.Crashes()
-	suspect := &Suspect{Died: s.died, Deliveries: r.ReceiveCount, ReceiptHandle: r.ReceiptHandle}
+	suspect := &Suspect{CrashCount: s.crashCount, Deliveries: r.ReceiveCount, ReceiptHandle: r.ReceiptHandle}
 	turn, ok := q.Join(suspect)
 	if s.longerDelay = !ok; !ok {
 		return false

@@ -13,8 +13,8 @@ import (
 
 // Suspect is a record with crash markers.
 type Suspect struct {
-	// Died is the number of crash markers.
-	Died int
+	// CrashCount is the number of crash markers.
+	CrashCount int
 	// Deliveries and ReceiptHandle are those of the record.
 	Deliveries    int
 	ReceiptHandle string
@@ -26,9 +26,9 @@ type Suspect struct {
 type Queue struct {
 	mu sync.Mutex
 	// busy is the number of running records whose results are not sent.
-	busy      int
-	waiting   []*Suspect
-	diedAlone bool // a suspect that crashed its process alone has joined
+	busy         int
+	waiting      []*Suspect
+	crashedAlone bool // a suspect that crashed its process alone has joined
 }
 
 // AddBusy adds n records that start to run.
@@ -43,11 +43,11 @@ func (q *Queue) AddBusy(n int) {
 func (q *Queue) Join(s *Suspect) (turn <-chan struct{}, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if s.Died >= intake.CrashedAlone {
-		if q.diedAlone {
+	if s.CrashCount >= intake.CrashedAlone {
+		if q.crashedAlone {
 			return nil, false
 		}
-		q.diedAlone = true
+		q.crashedAlone = true
 	}
 	s.turn = make(chan struct{})
 	q.waiting = append(q.waiting, s)
@@ -80,7 +80,7 @@ func (q *Queue) startNext() {
 		return
 	}
 	first := slices.MinFunc(q.waiting, func(a, b *Suspect) int {
-		return cmp.Or(intake.CompareSuspects(a.Died, b.Died, a.Deliveries, b.Deliveries),
+		return cmp.Or(intake.CompareSuspects(a.CrashCount, b.CrashCount, a.Deliveries, b.Deliveries),
 			cmp.Compare(a.ReceiptHandle, b.ReceiptHandle)) // not the order of arrival, which is random
 	})
 	q.waiting = slices.DeleteFunc(q.waiting, func(s *Suspect) bool { return s == first })

@@ -8,13 +8,13 @@ import (
 
 // If several suspects crashed their process while they ran alone, one of them stays in the batch and the others are
 // released. A suspect that did not run alone also stays, and runs first.
-func TestQueue_severalHaveDiedAlone_oneStays(t *testing.T) {
+func TestQueue_severalHaveCrashedAlone_keepsOne(t *testing.T) {
 	t.Parallel()
 	q := &Queue{busy: 4}
-	neighbour := &Suspect{Died: intake.CrashedAlone - 1}
-	firstTurn, firstStays := q.Join(&Suspect{Died: intake.CrashedAlone})
-	if _, stays := q.Join(&Suspect{Died: intake.CrashedAlone}); stays {
-		t.Error("a second suspect that has died alone stays")
+	neighbour := &Suspect{CrashCount: intake.CrashedAlone - 1}
+	firstTurn, firstStays := q.Join(&Suspect{CrashCount: intake.CrashedAlone})
+	if _, stays := q.Join(&Suspect{CrashCount: intake.CrashedAlone}); stays {
+		t.Error("a second suspect that has crashed alone stays")
 	}
 	neighbourTurn, neighbourStays := q.Join(neighbour)
 	if !firstStays || !neighbourStays {
@@ -30,7 +30,7 @@ func TestQueue_severalHaveDiedAlone_oneStays(t *testing.T) {
 		}
 	}
 	if q.Done(1); started(firstTurn) || started(neighbourTurn) {
-		t.Error("a suspect runs beside a record whose result is not sent")
+		t.Error("a suspect runs concurrently with a record whose result is not sent")
 	}
 	if q.Done(1); started(firstTurn) || !started(neighbourTurn) {
 		t.Error("the neighbour is not the first to run")

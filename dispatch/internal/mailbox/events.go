@@ -12,8 +12,8 @@ import (
 )
 
 // readRejected reads, once for an execution, the events of other instances that must not reach it. Their senders have
-// received the answer that there is no receiver, but a copy of the message arrived later. The read is not needed if the
-// execution had its first turn long before the event was sent.
+// received the response that there is no receiver, but a copy of the message arrived later. The read is not needed if
+// the execution had its first turn long before the event was sent.
 func (b *Mailbox) readRejected(
 	ctx context.Context, instanceID string, x *execution.Execution, waiting []provider.InboxMessage,
 ) error {
@@ -35,10 +35,10 @@ func (b *Mailbox) readRejected(
 	return nil
 }
 
-// hasNoReceiver reports whether a message of another instance has no receiver, has no answer yet, and starts no
+// hasNoReceiver reports whether a message of another instance has no receiver, has no response yet, and starts no
 // instance.
 func (r *Receiver) hasNoReceiver(m *provider.InboxMessage) bool {
-	return m.IsSent() && r.Execution.Answer(m) == nil && !r.starts(m) && r.Execution.BypassesCode(*m)
+	return m.IsSent() && r.Execution.Response(m) == nil && !r.starts(m) && r.Execution.BypassesCode(*m)
 }
 
 // Reject responds to the waiting messages of other instances at the front that have no receiver, and returns their
@@ -103,7 +103,7 @@ func isForAnyIncarnation(m *provider.InboxMessage) bool {
 	case provider.MessageEventRaised, provider.MessageTerminate, provider.MessageCancel, provider.MessageCancelActivity,
 		provider.MessageExecutionSuspended, provider.MessageExecutionResumed:
 		return true
-	default: // a wake is for any incarnation, and messages of other instances are answered (R24, R31)
+	default: // a wake is for any incarnation, and messages of other instances get a response (R24, R31)
 		return false
 	}
 }

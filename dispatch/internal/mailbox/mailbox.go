@@ -36,7 +36,7 @@ type Receiver struct {
 	IDInUse bool
 }
 
-// Result is the effect of an answer on a session.
+// Result is the effect of a response on a session.
 type Result struct {
 	// Consumed is the number of messages that got a response.
 	Consumed int
@@ -49,25 +49,25 @@ type Result struct {
 // clockSkew is the maximum difference between the clocks of two functions.
 const clockSkew = 5 * time.Minute
 
-// ExpectsAnswer reports whether the sender of a message is another instance that receives an answer if the message
+// ExpectsResponse reports whether the sender of a message is another instance that receives a response if the message
 // cannot be delivered.
-func ExpectsAnswer(m *provider.InboxMessage) bool {
+func ExpectsResponse(m *provider.InboxMessage) bool {
 	return execution.IsCancelOfParent(m) || m.IsSent()
 }
 
-// MustAnswer reports whether a message of another instance, or an update, gets a response without the code. m may be
+// MustRespond reports whether a message of another instance, or an update, gets a response without the code. m may be
 // nil.
-func MustAnswer(x *execution.Execution, m *provider.InboxMessage) bool {
-	return m != nil && (ExpectsAnswer(m) || x.Answer(m) != nil) && x.BypassesCode(*m)
+func MustRespond(x *execution.Execution, m *provider.InboxMessage) bool {
+	return m != nil && (ExpectsResponse(m) || x.Response(m) != nil) && x.BypassesCode(*m)
 }
 
 // Prepare reads the data that decides which waiting messages the code of an execution receives. The data are the
 // incarnations of recovered dead letters, the rejected events, and the ended updates.
 func (b *Mailbox) Prepare(ctx context.Context, instanceID string, x *execution.Execution, q *messages.Queue) error {
-	return errors.Join(b.checkIncarnations(ctx, instanceID, x, q), b.readAnswers(ctx, instanceID, x, q.Waiting()))
+	return errors.Join(b.checkIncarnations(ctx, instanceID, x, q), b.readResponses(ctx, instanceID, x, q.Waiting()))
 }
 
-func (b *Mailbox) readAnswers(
+func (b *Mailbox) readResponses(
 	ctx context.Context, instanceID string, x *execution.Execution, waiting []provider.InboxMessage,
 ) error {
 	if err := b.readRejected(ctx, instanceID, x, waiting); err != nil {
@@ -76,14 +76,14 @@ func (b *Mailbox) readAnswers(
 	return b.readEndedUpdates(ctx, instanceID, x, waiting)
 }
 
-// Answer responds to the first waiting message, which the code does not receive.
-func (b *Mailbox) Answer(ctx context.Context, r *Receiver, waiting []provider.InboxMessage) (Result, error) {
+// Respond responds to the first waiting message, which the code does not receive.
+func (b *Mailbox) Respond(ctx context.Context, r *Receiver, waiting []provider.InboxMessage) (Result, error) {
 	first, x := &waiting[0], r.Execution
 	switch {
 	case r.starts(first):
 		return b.start(ctx, r, first)
-	case x.Answer(first) != nil:
-		return consumed(b.answerUpdate(ctx, x, first))
+	case x.Response(first) != nil:
+		return consumed(b.respondToUpdate(ctx, x, first))
 	case first.IsSent():
 		if err := b.checkDeletion(ctx, r, first); err != nil {
 			return Result{}, err
@@ -97,7 +97,7 @@ func (b *Mailbox) Answer(ctx context.Context, r *Receiver, waiting []provider.In
 	case r.Absent:
 		return consumed(b.rejectCancel(ctx, first))
 	default:
-		return consumed(b.answerCancel(ctx, x, first))
+		return consumed(b.respondToCancel(ctx, x, first))
 	}
 }
 
@@ -120,24 +120,24 @@ func (b *Mailbox) rejectCancel(ctx context.Context, m *provider.InboxMessage) er
 	return nil
 }
 
-// answerCancel reports to a parent that its sub-orchestration cannot be cancelled.
-func (b *Mailbox) answerCancel(ctx context.Context, x *execution.Execution, m *provider.InboxMessage) error {
-	answer := outputs.ChildOutcome(m.InstanceID, m.Parent)
-	answer.Kind = provider.MessageCancelChildOutcome
-	answer.Error = &history.Failure{
+// respondToCancel reports to a parent that its sub-orchestration cannot be cancelled.
+func (b *Mailbox) respondToCancel(ctx context.Context, x *execution.Execution, m *provider.InboxMessage) error {
+	response := outputs.ChildOutcome(m.InstanceID, m.Parent)
+	response.Kind = provider.MessageCancelChildOutcome
+	response.Error = &history.Failure{
 		Type:    history.TypeNotFound,
 		Message: fmt.Sprintf("instance %q belongs to another start", m.InstanceID),
 	}
 	if x.Recipient.IsStart(m.StartID) {
-		answer.Error = &history.Failure{Type: history.TypeEnded, Message: fmt.Sprintf("instance %q has ended",
+		response.Error = &history.Failure{Type: history.TypeEnded, Message: fmt.Sprintf("instance %q has ended",
 			m.InstanceID)}
 	}
-	if err := b.Provider.EnqueueForOrchestrator(ctx, answer); err != nil {
+	if err := b.Provider.EnqueueForOrchestrator(ctx, response); err != nil {
 		return err
 	}
 	b.Logger.InfoContext(ctx, "cancellation by the parent rejected",
 		"event", logevent.SubOrchestrationCancelRejected, "instance", m.InstanceID, "execution", x.Head().ExecutionID,
 		"parent", m.Parent.InstanceID, "parentExecution", m.Parent.ExecutionID, "parentEventId", m.Parent.EventID,
-		"reason", m.Reason, "error", answer.Error.Message)
+		"reason", m.Reason, "error", response.Error.Message)
 	return nil
 }

@@ -14,25 +14,25 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// hub lists the answers.
+// hub lists the responses.
 type hub struct {
 	provider.Provider
 
-	answers []string
+	responses []string
 }
 
 func (h *hub) RejectCancel(context.Context, *provider.InboxMessage) error {
-	h.answers = append(h.answers, "never started")
+	h.responses = append(h.responses, "never started")
 	return nil
 }
 
 func (h *hub) RejectEvents(_ context.Context, ended string, ms ...*provider.InboxMessage) error {
-	h.answers = append(h.answers, slices.Repeat([]string{"rejected by " + ended}, len(ms))...)
+	h.responses = append(h.responses, slices.Repeat([]string{"rejected by " + ended}, len(ms))...)
 	return nil
 }
 
 func (h *hub) EnqueueForOrchestrator(_ context.Context, ms ...provider.Message) error {
-	h.answers = append(h.answers, ms[0].Error.Type)
+	h.responses = append(h.responses, ms[0].Error.Type)
 	return nil
 }
 
@@ -53,8 +53,8 @@ func loaded(t *testing.T, ends ...history.Event) *execution.Execution {
 	return x
 }
 
-// The status of the receiver decides how a message of another instance is answered. A running instance receives it.
-func TestAnswer_receiver_decidesTheAnswer(t *testing.T) {
+// The status of the receiver decides the response to a message of another instance. A running instance receives it.
+func TestRespond_statusOfReceiver_decidesTheResponse(t *testing.T) {
 	t.Parallel()
 	parent := &history.Parent{InstanceID: "p", ExecutionID: "px", EventID: 2}
 	cancel := func(startID string) provider.Message {
@@ -79,22 +79,22 @@ func TestAnswer_receiver_decidesTheAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			waiting := []provider.InboxMessage{{Message: c.message}}
-			if c.message.IsSent() { // two events, without the client's event, which gets no answer
+			if c.message.IsSent() { // two events, without the client's event, which gets no response
 				raised := provider.Message{Kind: provider.MessageEventRaised}
 				waiting = append(waiting, waiting[0], provider.InboxMessage{Message: raised})
 			}
-			must := MustAnswer(c.x, &waiting[0])
+			must := MustRespond(c.x, &waiting[0])
 			if must != (c.want != nil) {
-				t.Errorf("must be answered: %v, want %v", must, c.want != nil)
+				t.Errorf("must respond: got %v, want %v", must, c.want != nil)
 			}
 			if !must {
 				return
 			}
 			h := &hub{}
 			b := &Mailbox{Base: intake.NewBase(h, time.Now, slog.New(slog.DiscardHandler))}
-			result, err := b.Answer(t.Context(), &Receiver{Execution: c.x, Absent: c.x == nil}, waiting)
-			if err != nil || result.Consumed != len(c.want) || !slices.Equal(h.answers, c.want) {
-				t.Errorf("answered %d messages with %q, %v, want %q", result.Consumed, h.answers, err, c.want)
+			result, err := b.Respond(t.Context(), &Receiver{Execution: c.x, Absent: c.x == nil}, waiting)
+			if err != nil || result.Consumed != len(c.want) || !slices.Equal(h.responses, c.want) {
+				t.Errorf("got %d responses %q, error %v, want %q", result.Consumed, h.responses, err, c.want)
 			}
 		})
 	}

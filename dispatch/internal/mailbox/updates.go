@@ -42,9 +42,9 @@ func (b *Mailbox) mayHaveEnded(x *execution.Execution, m *provider.InboxMessage)
 	}
 }
 
-// readEndedUpdates reads the answers of waiting updates that have ended. An earlier incarnation may have accepted them,
-// or an earlier execution, which passes only the last IDs to the next one. The current execution may also have ended.
-// Each update that may be a copy, has a custom ID or is late costs a read.
+// readEndedUpdates reads the responses of waiting updates that have ended. An earlier incarnation may have accepted
+// them, or an earlier execution, which passes only the last IDs to the next one. The current execution may also have
+// ended. Each update that may be a copy, has a custom ID or is late costs a read.
 func (b *Mailbox) readEndedUpdates(
 	ctx context.Context, instanceID string, x *execution.Execution, waiting []provider.InboxMessage,
 ) error {
@@ -53,28 +53,28 @@ func (b *Mailbox) readEndedUpdates(
 	}
 	for i := range waiting {
 		m := &waiting[i]
-		if !b.mayHaveEnded(x, m) || x.Recipient.HasAnswer(m.EventID) {
+		if !b.mayHaveEnded(x, m) || x.Recipient.HasResponse(m.EventID) {
 			continue
 		}
-		a, err := b.readAnswer(ctx, instanceID, x, m)
+		a, err := b.readResponse(ctx, instanceID, x, m)
 		if err != nil {
 			return err
 		}
-		x.Recipient.SetAnswer(m.EventID, a)
+		x.Recipient.SetResponse(m.EventID, a)
 	}
 	return nil
 }
 
-// readAnswer returns the answer to an update that this incarnation of the instance has accepted, or that an earlier
+// readResponse returns the response to an update that this incarnation of the instance has accepted, or that an earlier
 // incarnation may have accepted. It returns nil if there is none.
-func (b *Mailbox) readAnswer(
+func (b *Mailbox) readResponse(
 	ctx context.Context, instanceID string, x *execution.Execution, m *provider.InboxMessage,
-) (*execution.Answer, error) {
+) (*execution.Response, error) {
 	if x.Ended() || x.Start().Number > 1 {
 		a, err := b.Provider.ReadUpdate(ctx, instanceID, m.EventID)
 		switch {
 		case err == nil && a.StartID == x.Start().StartID:
-			return &execution.Answer{Result: a.Result, Error: a.Failure()}, nil
+			return &execution.Response{Result: a.Result, Error: a.Failure()}, nil
 		case err != nil && !errors.Is(err, provider.ErrNotFound):
 			return nil, err
 		}
@@ -94,32 +94,32 @@ func (b *Mailbox) readAnswer(
 	case err != nil:
 		return nil, err
 	default:
-		return &execution.Answer{Error: outputs.PurgedFailure(instanceID)}, nil
+		return &execution.Response{Error: outputs.PurgedFailure(instanceID)}, nil
 	}
 }
 
-// answerUpdate sends the answer to a copy of an update that an earlier execution or incarnation has accepted. Clients
-// read the answer themselves.
-func (b *Mailbox) answerUpdate(ctx context.Context, x *execution.Execution, m *provider.InboxMessage) error {
+// respondToUpdate sends the response to a copy of an update that an earlier execution or incarnation has accepted.
+// Clients read the response themselves.
+func (b *Mailbox) respondToUpdate(ctx context.Context, x *execution.Execution, m *provider.InboxMessage) error {
 	if m.Kind == provider.MessageUpdate {
 		return nil
 	}
-	a := x.Answer(m)
+	a := x.Response(m)
 	reply := outputs.UpdateReply(m.InstanceID, *m.Parent, m.TraceParent, a.Result, a.Error)
 	return b.Provider.EnqueueForOrchestrator(ctx, reply)
 }
 
-// AnswerRepeated responds to repeated updates that have ended, before the turn is committed that has consumed them.
+// RespondToRepeated responds to repeated updates that have ended, before the turn is committed that has consumed them.
 // Their senders have not found the results, which are stored for a limited time. The results are in history, unless an
 // earlier execution accepted the updates. In that case, the results have expired. Responses of committed turns were
-// sent before (I4). AnswerRepeated returns false if the head must be verified and the history read first.
-func (b *Mailbox) AnswerRepeated(
+// sent before (I4). RespondToRepeated returns false if the head must be verified and the history read first.
+func (b *Mailbox) RespondToRepeated(
 	ctx context.Context, instanceID string, x *execution.Execution, out *replay.Outcome,
 ) (verified bool, err error) {
-	if len(out.TurnedAway) > 0 && !x.Verified() {
+	if len(out.RejectedCallers) > 0 && !x.Verified() {
 		return false, nil
 	}
-	if err := b.rejectWaiters(ctx, instanceID, out.TurnedAway); err != nil {
+	if err := b.rejectWaiters(ctx, instanceID, out.RejectedCallers); err != nil {
 		return true, err
 	}
 	if len(out.Repeated) == 0 {
@@ -128,17 +128,17 @@ func (b *Mailbox) AnswerRepeated(
 	if !x.Verified() || x.Read() == nil {
 		return false, nil
 	}
-	if err := b.Payloads.RepeatedAnswers(ctx, x.Read(), out.Repeated); err != nil {
+	if err := b.Payloads.RepeatedResponses(ctx, x.Read(), out.Repeated); err != nil {
 		return true, err
 	}
 	if err := b.Provider.PutUpdateResults(ctx, outputs.RepeatedUpdateResults(x.Read(), out.Repeated)...); err != nil {
 		return true, fmt.Errorf("dispatch: instance %q: respond to repeated updates: %w", instanceID, err)
 	}
-	return true, b.repeatAnswers(ctx, instanceID, out.Callers)
+	return true, b.resendResponses(ctx, instanceID, out.Callers)
 }
 
-// repeatAnswers sends the stored answers of ended updates to the orchestrations that have sent the updates.
-func (b *Mailbox) repeatAnswers(ctx context.Context, instanceID string, callers map[string][]history.Parent) error {
+// resendResponses sends the stored results of ended updates to the orchestrations that have sent the updates.
+func (b *Mailbox) resendResponses(ctx context.Context, instanceID string, callers map[string][]history.Parent) error {
 	var replies []provider.Message
 	for id, of := range callers {
 		a, err := b.Provider.ReadUpdate(ctx, instanceID, id)
@@ -156,7 +156,7 @@ func (b *Mailbox) repeatAnswers(ctx context.Context, instanceID string, callers 
 }
 
 // rejectWaiters rejects orchestrations that cannot wait for a running update, because too many already wait. History
-// does not record them, so their messages are acknowledged after the answer.
+// does not record them, so their messages are acknowledged after the response.
 func (b *Mailbox) rejectWaiters(ctx context.Context, instanceID string, callers []history.Parent) error {
 	if len(callers) == 0 {
 		return nil

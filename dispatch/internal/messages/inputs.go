@@ -36,7 +36,7 @@ func AppendInputs(
 	case provider.MessageUpdateSent: // the turn decides whether it is accepted
 		return append(events, m.Inputs(Data(&m.Message))...)
 	case provider.MessageEventAnswered, provider.MessageUpdateAnswered:
-		return appendAnswers(events, m)
+		return appendResponses(events, m)
 	case provider.MessageUpdate: // the turn decides whether it is accepted
 		return append(events, requested(history.UpdateAccepted, m))
 	case provider.MessageTerminate, provider.MessageCancel, provider.MessageCancelActivity:
@@ -145,8 +145,8 @@ func childOutcome(m *provider.InboxMessage) history.Event {
 	return history.Event{Kind: history.SubOrchestrationCompleted, SourceEventID: m.SourceEventID, Result: m.Result}
 }
 
-// appendAnswers appends the answer to an update, or to events, that the instance has sent to another one.
-func appendAnswers(events []history.Event, m *provider.InboxMessage) []history.Event {
+// appendResponses appends the response to an update, or to events, that the instance has sent to another one.
+func appendResponses(events []history.Event, m *provider.InboxMessage) []history.Event {
 	if m.Kind == provider.MessageUpdateAnswered {
 		return append(events, history.Event{
 			Kind: history.UpdateAnswered, SourceEventID: m.SourceEventID, InstanceID: m.ChildID, Result: m.Result,

@@ -18,7 +18,7 @@ func queueOf(numbers ...string) Queue {
 
 func never(provider.InboxMessage) bool { return false }
 
-func TestQueue_outputsAreRefused_acknowledgesNothingUntilTheyAreRecorded(t *testing.T) {
+func TestQueue_outputsAreRejected_acknowledgesNothingUntilTheyAreRecorded(t *testing.T) {
 	t.Parallel()
 	q := queueOf("1", "2")
 	q.Consume(1)
@@ -46,7 +46,7 @@ func TestQueue_reset_keepsWhatIsAcknowledged(t *testing.T) {
 	}
 }
 
-func TestQueue_consumeCovered_stopsAtTheWatermark(t *testing.T) {
+func TestQueue_consumeRedelivered_stopsAtTheWatermark(t *testing.T) {
 	t.Parallel()
 	q := queueOf("1", "2", "3")
 	q.ConsumeCovered(provider.Position{Inbox: "q", Sequence: "2"})

@@ -60,11 +60,11 @@ func WithRun(it *provider.LockedWorkItem, o *provider.ActivityOutcome) *provider
 
 // Poison returns the failure of an activity that has crashed its process in a number of deliveries. queue is its work
 // queue.
-func Poison(it *provider.LockedWorkItem, died int, queue string) *history.Failure {
+func Poison(it *provider.LockedWorkItem, crashCount int, queue string) *history.Failure {
 	return &history.Failure{Type: history.TypePoison, NonRetryable: true, Message: fmt.Sprintf(
 		"activity %q started and did not end in %d deliveries, and ran alone in all but one of them: it crashed the "+
 			"process (out of memory, os.Exit, a fatal error). See the worker's log. "+
-			"The work item is in the dead-letter queue of queue %q", it.Name, died, queue)}
+			"The work item is in the dead-letter queue of queue %q", it.Name, crashCount, queue)}
 }
 
 const typeExclusivePending = "ExclusivePendingError"

@@ -16,8 +16,8 @@ import (
 // Error is the error of a turn that has crashed its process too often.
 type Error struct {
 	InstanceID string
-	// Died is the number of consecutive deliveries of the trigger that crashed the process.
-	Died int
+	// CrashCount is the number of consecutive deliveries of the trigger that crashed the process.
+	CrashCount int
 	// Interceptors are the names of the interceptors that were called around the turn.
 	Interceptors []string
 }
@@ -29,7 +29,7 @@ func (e *Error) Error() string {
 	}
 	return fmt.Sprintf("instance %q: its turn started and did not end in %d deliveries: %s crashed the process "+
 		"(out of memory, os.Exit, a fatal error) or exceeded the time of the invocation. "+
-		"See the orchestrator's log, and deploy a fix: the instance then continues", e.InstanceID, e.Died, code)
+		"See the orchestrator's log, and deploy a fix: the instance then continues", e.InstanceID, e.CrashCount, code)
 }
 
 // Diagnosis implements execution.Diagnosed.
@@ -38,7 +38,7 @@ func (e *Error) Diagnosis() *history.Failure {
 }
 
 // SuspectError is the error of a session whose trigger has crash markers. The session has to run alone.
-type SuspectError struct{ Died int }
+type SuspectError struct{ CrashCount int }
 
 func (e *SuspectError) Error() string { return "dispatch: message has a crash marker" }
 
@@ -94,25 +94,25 @@ func (c *Check) check(ctx context.Context, executionID string, blocked bool, m *
 	case !blocked && !intake.NeedsMarker(&m.Record, m.Redrive):
 		return nil
 	case blocked && !c.alone:
-		return &SuspectError{Died: c.options.MaxCrashes}
+		return &SuspectError{CrashCount: c.options.MaxCrashes}
 	}
 
 	a := provider.Attempt{ExecutionID: executionID, Record: m.Redrive.Of(m.Record), Batched: !c.alone}
-	died, err := intake.Mark(ctx, c.options.Base, a)
+	crashCount, err := intake.Mark(ctx, c.options.Base, a)
 	if err != nil {
 		return fmt.Errorf("dispatch: instance %q: write crash marker: %w", c.instanceID, err)
 	}
-	poison := died > c.options.MaxCrashes || blocked && died > 0
-	if !poison && !c.alone && died > 0 {
-		return &SuspectError{Died: died}
+	poison := crashCount > c.options.MaxCrashes || blocked && crashCount > 0
+	if !poison && !c.alone && crashCount > 0 {
+		return &SuspectError{CrashCount: crashCount}
 	}
 
 	c.done = true
-	if c.alone || died == 0 {
+	if c.alone || crashCount == 0 {
 		c.marker = &a
 	}
 	if poison {
-		c.verdict = &Error{InstanceID: c.instanceID, Died: died, Interceptors: c.options.Interceptors()}
+		c.verdict = &Error{InstanceID: c.instanceID, CrashCount: crashCount, Interceptors: c.options.Interceptors()}
 	}
 	return c.err()
 }

@@ -16,13 +16,13 @@ import (
 type hub struct {
 	provider.Provider
 
-	died  int
-	calls []string
+	crashes int
+	calls   []string
 }
 
 func (h *hub) PutCrashMarker(context.Context, provider.Attempt) (int, error) {
 	h.calls = append(h.calls, "put")
-	return h.died, nil
+	return h.crashes, nil
 }
 
 func (h *hub) DeleteCrashMarker(context.Context, provider.Attempt) error {
@@ -46,25 +46,27 @@ func TestBeforeCode_markers_decideWhetherTheCodeRuns(t *testing.T) {
 	var suspect *SuspectError
 	var poisoned *Error
 	for name, c := range map[string]struct {
-		deliveries, died int
-		alone, blocked   bool
-		want             any // the type of the error, or nil
-		calls            []string
+		deliveries, crashes int
+		alone, blocked      bool
+		want                any // the type of the error, or nil
+		calls               []string
 	}{
-		"second delivery":               {deliveries: 2},
-		"third, without a marker":       {deliveries: 3, calls: []string{"put"}},
-		"third, with a marker":          {deliveries: 3, died: 1, want: &suspect, calls: []string{"put"}},
-		"as many as allowed, alone":     {deliveries: 9, died: maxCrashes, alone: true, calls: []string{"put"}},
-		"too many":                      {deliveries: 9, died: maxCrashes + 1, want: &poisoned, calls: []string{"put"}},
+		"second delivery":           {deliveries: 2},
+		"third, without a marker":   {deliveries: 3, calls: []string{"put"}},
+		"third, with a marker":      {deliveries: 3, crashes: 1, want: &suspect, calls: []string{"put"}},
+		"as many as allowed, alone": {deliveries: 9, crashes: maxCrashes, alone: true, calls: []string{"put"}},
+		"too many": {
+			deliveries: 9, crashes: maxCrashes + 1, want: &poisoned, calls: []string{"put"},
+		},
 		"blocked, together with others": {deliveries: 1, blocked: true, want: &suspect},
 		"blocked, alone":                {deliveries: 1, alone: true, blocked: true, calls: []string{"put"}},
 		"blocked, crashed alone": {
-			deliveries: 2, died: 1, alone: true, blocked: true, want: &poisoned, calls: []string{"put"},
+			deliveries: 2, crashes: 1, alone: true, blocked: true, want: &poisoned, calls: []string{"put"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &hub{died: c.died}
+			h := &hub{crashes: c.crashes}
 			check := check(h, c.alone)
 			q := messages.NewQueue([]provider.InboxMessage{{Record: provider.Record{ReceiveCount: c.deliveries}}})
 			err := check.BeforeCode(t.Context(), "x", c.blocked, &q)
@@ -81,7 +83,7 @@ func TestBeforeCode_markers_decideWhetherTheCodeRuns(t *testing.T) {
 }
 
 // A marker that was written while other code ran is kept if the messages are processed. Any other marker is deleted.
-func TestEnd_marker_isDeletedUnlessItWasWrittenBesideOthersAndAllIsDone(t *testing.T) {
+func TestEnd_marker_isKeptOnlyIfOtherCodeRanAndAllMessagesAreProcessed(t *testing.T) {
 	t.Parallel()
 	for failed, kept := range map[error]bool{nil: true, errors.New("throttled"): false} {
 		h := &hub{}

@@ -111,11 +111,11 @@ func Poll(ctx context.Context, p provider.Poller, queue string, handle HandleFun
 }
 
 // within waits for at most d, and reports whether the event occurred.
-func within(d time.Duration, came <-chan struct{}) bool {
+func within(d time.Duration, arrived <-chan struct{}) bool {
 	t := time.NewTimer(max(d, 0))
 	defer t.Stop()
 	select {
-	case <-came:
+	case <-arrived:
 		return true
 	case <-t.C:
 		return false

@@ -27,16 +27,16 @@ func replayError(q *provider.QueryRequest, err error) error {
 	return refusal(q, provider.QueryBlocked, "the replay failed: "+why.Message, why)
 }
 
-func result(q *provider.QueryRequest, answer *replay.QueryAnswer, err error) (json.RawMessage, error) {
+func result(q *provider.QueryRequest, output *replay.QueryOutput, err error) (json.RawMessage, error) {
 	if err != nil {
 		return nil, queryError(q, err)
 	}
-	switch f := answer.Failure; {
+	switch f := output.Failure; {
 	case f == nil:
-		return answer.Output, nil
-	case answer.BadInput:
+		return output.Output, nil
+	case output.BadInput:
 		return nil, refusal(q, provider.QueryBadInput, f.Message, f)
-	case answer.TooLarge:
+	case output.TooLarge:
 		return nil, refusal(q, provider.QueryResultTooLarge, f.Message, f)
 	case f.Type == history.TypePanic:
 		return nil, refusal(q, provider.QueryFailed, "the handler panicked: "+f.Message, f)

@@ -70,9 +70,9 @@ func (h *Handler) handle(ctx context.Context, q *provider.QueryRequest) (json.Ra
 		h.recordHung(q, &code, i, err)
 		return nil, replayError(q, err)
 	}
-	answer, err := i.Query(q.Name, q.Input)
+	output, err := i.Query(q.Name, q.Input)
 	h.recordHung(q, &code, i, err)
-	return result(q, &answer, err)
+	return result(q, &output, err)
 }
 
 // recordHung records that code has not returned, if err reports that.

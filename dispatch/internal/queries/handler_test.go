@@ -42,7 +42,7 @@ func handler(name string, events ...history.Event) *Handler {
 }
 
 // A query is rejected if the code must not run, is not registered, or has not run yet.
-func TestHandle_codeCannotAnswer_isRefused(t *testing.T) {
+func TestHandle_codeCannotRunTheQuery_isRejected(t *testing.T) {
 	t.Parallel()
 	poison := history.Event{
 		ID: 2, Kind: history.InputsParked, BuildID: "b1", Error: &history.Failure{Type: history.TypePoison},
@@ -71,7 +71,7 @@ func TestHandle_codeCannotAnswer_isRefused(t *testing.T) {
 }
 
 // Three calls of a handler that have not returned stop further calls of this handler, until one returns.
-func TestLimits_threeHungCalls_refuseTheHandler(t *testing.T) {
+func TestLimits_threeHungCalls_rejectTheHandler(t *testing.T) {
 	t.Parallel()
 	h := handler("o")
 	code, _ := h.loader.Registry.Orchestration("o", "")

@@ -52,7 +52,7 @@ func (k jobRunner) processInstance(ctx context.Context, j *provider.Job, target 
 		return nil // a later incarnation
 	case j.Operation == provider.OperationPurge && in.Status == provider.StatusDeleting &&
 		target.Tries == jobMaxTries-1:
-		return nil // the instance is large, and the duty for deletions continues
+		return nil // the instance is large, and the repair of deletions continues
 	case j.Operation == provider.OperationPurge:
 		requester := provider.WithRequester(ctx, j.RequestedBy)
 		return k.Provider.DeleteIncarnation(requester, in.InstanceID, in.StartID, j.Force)

@@ -9,17 +9,17 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// maxErrors limits the errors that a duty returns. During an outage each instance has one.
+// maxErrors limits the errors that a repair returns. During an outage each instance has one.
 const maxErrors = 10
 
-// result counts the work of a duty in a sweep. It is safe for concurrent use.
+// result counts the work of a repair in a sweep. It is safe for concurrent use.
 type result struct {
 	mu       sync.Mutex
 	woken    int // instances
 	done     int // other items
 	failed   int
 	errs     []error // of the first items that failed
-	cutShort bool    // the time limit expired before the duty ended
+	cutShort bool    // the time limit expired before the repair ended
 }
 
 // add counts one item as done, or as failed with err. An error after the end of ctx is not a failure, because the time
@@ -30,7 +30,7 @@ func (r *result) add(ctx context.Context, err error) {
 	switch {
 	case err == nil:
 		r.done++
-	case isUnsupported(err): // the provider lacks the optional interface of the duty
+	case isUnsupported(err): // the provider lacks the optional interface of the repair
 	case ctx.Err() != nil:
 		r.cutShort = true
 	default:

@@ -30,16 +30,16 @@ func New(b *intake.Base, hubName string, m intake.Metrics) *Sweeper {
 	return &Sweeper{Base: b, hubName: hubName, meter: intake.NewMeter(m, hubName, "", b)}
 }
 
-// duty is one kind of repair that each sweep performs. If a sweep ends before the duty is complete, the next sweep
-// continues from the stored progress. Two sweeps may run at the same time, so the steps of a duty are idempotent.
-type duty struct {
+// repair is one task of each sweep. If a sweep ends before the repair is complete, the next sweep
+// continues from the stored progress. Two sweeps may run at the same time, so the steps of a repair are idempotent.
+type repair struct {
 	name string // for the log
 	run  func(ctx context.Context, r *result)
 }
 
-// duties returns all duties of a sweep. They run concurrently, so that none delays another, until ctx ends.
-func (s *Sweeper) duties() []duty {
-	return []duty{
+// repairs returns all repairs of a sweep. They run concurrently, so that none delays another, until ctx ends.
+func (s *Sweeper) repairs() []repair {
+	return []repair{
 		{"pending", s.wakePending},
 		{"blocked", s.wakeBlocked},
 		{"deletions", s.continueDeletions},
@@ -63,10 +63,10 @@ func (s *Sweeper) Sweep(ctx context.Context) (woken int, err error) {
 	if last := s.last.Swap(&now); last != nil {
 		previous = *last
 	}
-	duties := s.duties()
-	results := make([]result, len(duties))
+	repairs := s.repairs()
+	results := make([]result, len(repairs))
 	var running sync.WaitGroup
-	for i, d := range duties {
+	for i, d := range repairs {
 		running.Go(func() {
 			d.run(limited, &results[i])
 			results[i].cutShort = results[i].cutShort || limited.Err() != nil
@@ -76,9 +76,9 @@ func (s *Sweeper) Sweep(ctx context.Context) (woken int, err error) {
 	s.meter.LagSince(intake.MetricWatchLag, previous)
 	s.meter.Flush(ctx)
 	var errs []error
-	for i, d := range duties {
+	for i, d := range repairs {
 		woken += results[i].woken
-		if err := s.conclude(ctx, d.name, &results[i]); err != nil {
+		if err := s.logResult(ctx, d.name, &results[i]); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -88,8 +88,8 @@ func (s *Sweeper) Sweep(ctx context.Context) (woken int, err error) {
 	return woken, nil
 }
 
-// timeLimit returns the time for the duties of a sweep. It leaves a reserve before the deadline of ctx, in which the
-// duties that are cut short return.
+// timeLimit returns the time for the repairs of a sweep. It leaves a reserve before the deadline of ctx, in which the
+// repairs that are cut short return.
 func (s *Sweeper) timeLimit(ctx context.Context) time.Duration {
 	end, bounded := ctx.Deadline()
 	if !bounded {
@@ -99,8 +99,8 @@ func (s *Sweeper) timeLimit(ctx context.Context) time.Duration {
 	return min(left-min(intake.Reserve, left/4), maxSweep)
 }
 
-// conclude logs the progress of a duty, if it made any, and returns its errors.
-func (s *Sweeper) conclude(ctx context.Context, name string, r *result) error {
+// logResult logs the progress of a repair, if it made any, and returns its errors.
+func (s *Sweeper) logResult(ctx context.Context, name string, r *result) error {
 	if r.woken+r.done > 0 {
 		s.Logger.InfoContext(ctx, "sweep made progress", "event", logevent.SweepProgressed, "duty", name,
 			"woken", r.woken, "done", r.done, "failed", r.failed, "cutShort", r.cutShort)
@@ -116,6 +116,6 @@ func (s *Sweeper) conclude(ctx context.Context, name string, r *result) error {
 	return nil
 }
 
-// errNoProgress is the error of a duty that was cut short before it did anything. The next sweep would not make
+// errNoProgress is the error of a repair that was cut short before it did anything. The next sweep would not make
 // progress either.
 var errNoProgress = errors.New("time limit expired before any progress")

@@ -162,7 +162,7 @@ func (t *turn) endWaits(waits []replay.WaitEnd) {
 }
 
 // endRest adds the tasks that were open when the execution ended and have no end in another event. The execution still
-// awaited the end of their cancel, or their answer.
+// awaited the end of their cancel, or their response.
 func (t *turn) endRest(end *history.Event) {
 	from := len(t.Ended)
 	for o := range t.open.state.Outstanding() {

@@ -169,9 +169,11 @@ func (e *Encoder) UpdateStart(ctx context.Context, update, start *provider.Inbox
 	return e.Encoding.EncodeReceived(ctx, arrived)
 }
 
-// RepeatedAnswers copies stored results of repeated updates to their new responses, because the first copies
+// RepeatedResponses copies stored results of repeated updates to their new responses, because the first copies
 // may have expired. If a result no longer exists, its reader gets an error.
-func (e *Encoder) RepeatedAnswers(ctx context.Context, read *provider.Orchestration, repeated map[string]string) error {
+func (e *Encoder) RepeatedResponses(
+	ctx context.Context, read *provider.Orchestration, repeated map[string]string,
+) error {
 	if !e.Encoding.HasStore() {
 		return nil
 	}

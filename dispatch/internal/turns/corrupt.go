@@ -10,7 +10,7 @@ import (
 
 // handleCorrupt handles an instance whose history is unreadable. A termination takes effect even if other messages wait
 // before it, because it needs no code. An ended instance receives none of the waiting messages, and other instances
-// receive an answer.
+// receive a response.
 func (s *session) handleCorrupt(ctx context.Context) (state, error) {
 	s.discard()
 	if m := s.termination(); m != nil {

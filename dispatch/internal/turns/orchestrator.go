@@ -50,12 +50,12 @@ func (o *Orchestrator) ReportBuild(ctx context.Context) error { return o.builds.
 // QueryInstance implements dispatch.Orchestrator.QueryInstance.
 func (o *Orchestrator) QueryInstance(
 	ctx context.Context, q *provider.QueryRequest,
-) (answer json.RawMessage, err error) {
+) (result json.RawMessage, err error) {
 	err = o.withReserve(ctx, func(ctx context.Context) error {
-		answer, err = o.queries.Handle(ctx, q)
+		result, err = o.queries.Handle(ctx, q)
 		return err
 	})
-	return answer, err
+	return result, err
 }
 
 // Close implements dispatch.Orchestrator.Close.
@@ -185,7 +185,7 @@ func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationIte
 	}
 	if e, ok := errors.AsType[*poison.SuspectError](err); ok {
 		rest := &provider.OrchestrationItem{InstanceID: it.InstanceID, Messages: failed}
-		h.suspects = []suspect{{rest, e.Died}}
+		h.suspects = []suspect{{rest, e.CrashCount}}
 		return h
 	}
 	o.Logger.ErrorContext(ctx, "turn failed, its messages will be redelivered", "event", logevent.TurnFailed,

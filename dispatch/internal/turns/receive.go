@@ -24,8 +24,8 @@ func (s *session) receive(ctx context.Context) (state, error) {
 		s.o.refreshStatus(ctx, &first.Message)
 		s.queue.Consume(1)
 		return acknowledging, nil
-	case s.absent && first != nil && mailbox.ExpectsAnswer(first):
-		return answering, nil
+	case s.absent && first != nil && mailbox.ExpectsResponse(first):
+		return responding, nil
 	case x == nil:
 		return loading, nil
 	case !x.Verified() && x.IsBehind(s.queue.Waiting()):
@@ -120,12 +120,12 @@ func (s *session) decide(ctx context.Context) (state, error) {
 		return done, err
 	}
 	first, x := s.queue.First(), s.x
-	mustAnswer := mailbox.MustAnswer(x, first)
+	mustRespond := mailbox.MustRespond(x, first)
 	switch {
-	case (x.Ended() || mustAnswer) && !x.Verified():
+	case (x.Ended() || mustRespond) && !x.Verified():
 		return verifying, nil
-	case mustAnswer:
-		return answering, nil
+	case mustRespond:
+		return responding, nil
 	case x.Ended():
 		return s.turn.drop("instance has ended")
 	case first != nil && execution.IsPauseRequest(first):
@@ -149,10 +149,10 @@ func (s *session) decide(ctx context.Context) (state, error) {
 	return running, nil
 }
 
-// answer responds to another instance whose message the code must not receive.
-func (s *session) answer(ctx context.Context) (state, error) {
+// respond responds to another instance whose message the code must not receive.
+func (s *session) respond(ctx context.Context) (state, error) {
 	r := s.receiver()
-	result, err := s.o.mailbox.Answer(ctx, &r, s.queue.Waiting())
+	result, err := s.o.mailbox.Respond(ctx, &r, s.queue.Waiting())
 	switch {
 	case err != nil:
 		return done, err

@@ -23,7 +23,7 @@ func (s *session) runCode(ctx context.Context) (state, error) {
 		return t.block(err)
 	}
 	if !ran {
-		verified, err := s.o.mailbox.AnswerRepeated(ctx, s.item.InstanceID, x, &t.out)
+		verified, err := s.o.mailbox.RespondToRepeated(ctx, s.item.InstanceID, x, &t.out)
 		switch {
 		case err != nil || !verified:
 			return verifying, err

@@ -15,7 +15,7 @@ const (
 	verifying                  // reads the history again, with strong consistency (R5)
 	redispatching              // sends the outputs of committed turns again (R4)
 	deciding                   // decides between a turn and other effects of the messages
-	answering                  // answers another instance whose message the code must not receive
+	responding                 // responds to another instance whose message the code must not receive
 	pausing                    // commits a pause or a resume (R25)
 	running                    // runs the code and its inline activities
 	committing                 // commits the turn
@@ -31,7 +31,7 @@ const (
 
 var stateNames = [stateCount]string{
 	receiving: "RECEIVE", starting: "START", loading: "LOAD", verifying: "VERIFY", redispatching: "REDISPATCH",
-	deciding: "DECIDE", answering: "ANSWER", pausing: "PAUSE", running: "RUN", committing: "COMMIT", sending: "SEND",
+	deciding: "DECIDE", responding: "RESPOND", pausing: "PAUSE", running: "RUN", committing: "COMMIT", sending: "SEND",
 	parking: "PARK", dropping: "DROP", acknowledging: "ACKNOWLEDGE", conflicted: "CONFLICT", corrupted: "CORRUPT",
 	done: "DONE",
 }
@@ -58,13 +58,13 @@ func (set stateSet) has(st state) bool { return set&(1<<st) != 0 }
 
 // transitions are the states that can follow each state.
 var transitions = [stateCount]stateSet{
-	receiving:     statesOf(starting, loading, verifying, redispatching, deciding, answering, acknowledging, done),
+	receiving:     statesOf(starting, loading, verifying, redispatching, deciding, responding, acknowledging, done),
 	starting:      statesOf(receiving, acknowledging),
 	loading:       statesOf(receiving, verifying),
 	verifying:     statesOf(receiving),
 	redispatching: statesOf(verifying, acknowledging),
-	deciding:      statesOf(verifying, answering, pausing, running, parking, dropping, acknowledging),
-	answering:     statesOf(receiving, acknowledging),
+	deciding:      statesOf(verifying, responding, pausing, running, parking, dropping, acknowledging),
+	responding:    statesOf(receiving, acknowledging),
 	pausing:       statesOf(verifying, acknowledging),
 	running:       statesOf(verifying, committing, parking, dropping),
 	committing:    statesOf(verifying, sending, parking),
@@ -83,7 +83,7 @@ var recoveries = statesOf(conflicted, corrupted, dropping)
 // functions are the functions of the states. Each returns the next state.
 var functions = [stateCount]func(*session, context.Context) (state, error){
 	receiving: (*session).receive, starting: (*session).start, loading: (*session).load, verifying: (*session).verify,
-	redispatching: (*session).redispatch, deciding: (*session).decide, answering: (*session).answer,
+	redispatching: (*session).redispatch, deciding: (*session).decide, responding: (*session).respond,
 	pausing: (*session).pause, running: (*session).runCode, committing: (*session).commit, sending: (*session).send,
 	parking: (*session).park, dropping: (*session).drop, acknowledging: (*session).acknowledge,
 	conflicted: (*session).resolveConflict, corrupted: (*session).handleCorrupt,

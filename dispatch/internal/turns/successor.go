@@ -42,7 +42,7 @@ func (t *turn) carryOver(m *provider.InboxMessage) {
 	for _, in := range messages.AppendInputs(nil, t.x, m, &t.attempts) {
 		if !in.Kind.HasSource() { // the tasks of this execution have ended
 			in.Time = t.out.Events[0].Time
-			t.out.Continued.HandOn(in)
+			t.out.Continued.PassOn(in)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 // suspect is an item whose trigger has crash markers, with their number.
 type suspect struct {
-	item *provider.OrchestrationItem
-	died int
+	item       *provider.OrchestrationItem
+	crashCount int
 }
 
 // maxTimeForSuspect is the time that a suspect needs, including the reserve.
@@ -34,18 +34,18 @@ func (o *Orchestrator) timeForSuspect(ctx context.Context) time.Duration {
 func (o *Orchestrator) handleSuspects(ctx context.Context, suspects []suspect, needed time.Duration) (failed []string) {
 	slices.SortStableFunc(suspects, func(a, b suspect) int {
 		first, second := &a.item.Messages[0].Record, &b.item.Messages[0].Record
-		return cmp.Or(intake.CompareSuspects(a.died, b.died, first.ReceiveCount, second.ReceiveCount),
+		return cmp.Or(intake.CompareSuspects(a.crashCount, b.crashCount, first.ReceiveCount, second.ReceiveCount),
 			cmp.Compare(first.ReceiptHandle, second.ReceiptHandle)) // not by their arrival, which is random
 	})
 	proven := false
 	for _, s := range suspects {
-		if proven && s.died >= intake.CrashedAlone {
+		if proven && s.crashCount >= intake.CrashedAlone {
 			records := recordsOf(s.item.Messages)
 			apart := intake.AbandonAfter(ctx, o.Base, provider.QueueInbox, records, intake.SpreadDelay)
 			failed = append(failed, apart...)
 			continue
 		}
-		proven = proven || s.died >= intake.CrashedAlone
+		proven = proven || s.crashCount >= intake.CrashedAlone
 		if !o.hasTime(ctx, needed) || !o.alone.Take(ctx, &s.item.Messages[0].Record, time.After(intake.Reserve)) {
 			failed = append(failed, o.release(ctx, s.item.Messages)...)
 			continue

@@ -125,6 +125,6 @@ func (t *turn) wrap(err error) error {
 
 func (o *Orchestrator) replayTurn(x *execution.Execution, b *buffer) replay.Turn {
 	return replay.Turn{
-		Now: o.Clock().UTC(), Version: x.Code.Version, BuildID: o.loader.BuildID, Inputs: b.groups, Room: b.events,
+		Now: o.Clock().UTC(), Version: x.Code.Version, BuildID: o.loader.BuildID, Inputs: b.groups, Buffer: b.events,
 	}
 }

@@ -15,7 +15,7 @@ import (
 func ofQuery(err error) (p Problem, ok bool) {
 	if errors.Is(err, client.ErrQueriesUnsupported) {
 		return Problem{
-			Status: http.StatusConflict, Code: apiwire.CodeNobodyToAsk,
+			Status: http.StatusConflict, Code: apiwire.CodeQueriesUnsupported,
 			Detail: "the hub has no orchestrator function that supports queries; deploy one of this release",
 		}, true
 	}

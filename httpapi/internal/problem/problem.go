@@ -95,10 +95,10 @@ func BodyTooLarge(limit int) error {
 	}
 }
 
-// AnswerTooLarge returns the problem of a response that exceeds the limit, with another way to get its content.
-func AnswerTooLarge(field, what string, size, limit int, instead string) error {
+// ResponseTooLarge returns the problem of a response that exceeds the limit, with another way to get its content.
+func ResponseTooLarge(field, what string, size, limit int, instead string) error {
 	return &Problem{
-		Status: http.StatusUnprocessableEntity, Code: apiwire.CodeAnswerTooLarge, Field: field,
+		Status: http.StatusUnprocessableEntity, Code: apiwire.CodeResponseTooLarge, Field: field,
 		Detail: fmt.Sprintf("%s has %d bytes, more than the response limit of %d; %s", what, size, limit, instead),
 	}
 }

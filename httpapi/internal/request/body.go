@@ -22,7 +22,7 @@ import (
 // every character escaped.
 const maxBodyBytes = 256 << 10
 
-const givenTwice = "is given more than once"
+const repeatedField = "is given more than once"
 
 // Body reads a body that must be one JSON object with only the given fields.
 func Body(w http.ResponseWriter, r *http.Request, fields map[string]any) error {
@@ -99,7 +99,7 @@ func readFields(d *json.Decoder, fields map[string]any) error {
 		case !known:
 			return &provider.FieldError{Field: provider.Excerpt(name), Problem: "is not a field of this call"}
 		case seen[name]:
-			return &provider.FieldError{Field: name, Problem: givenTwice}
+			return &provider.FieldError{Field: name, Problem: repeatedField}
 		}
 		seen[name] = true
 		if err := readField(d, name, into); err != nil {

@@ -19,7 +19,7 @@ func IdempotencyKey(r *http.Request) (key string, given bool, err error) {
 	case len(keys) == 0:
 		return "", false, nil
 	case len(keys) > 1:
-		return "", true, &provider.FieldError{Field: problem.FieldIdempotencyKey, Problem: givenTwice}
+		return "", true, &provider.FieldError{Field: problem.FieldIdempotencyKey, Problem: repeatedField}
 	case strings.Contains(keys[0], ","): // gateways join repeated headers
 		return "", true, &provider.FieldError{
 			Field:   problem.FieldIdempotencyKey,

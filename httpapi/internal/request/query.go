@@ -29,7 +29,7 @@ func Query(raw string, accepted []string) (url.Values, error) {
 				Field: provider.Excerpt(name), Problem: "is not a parameter of this call" + known(accepted),
 			}
 		case len(values) > 1 && name != ParamTag:
-			return nil, &provider.FieldError{Field: name, Problem: givenTwice}
+			return nil, &provider.FieldError{Field: name, Problem: repeatedField}
 		}
 	}
 	return query, nil

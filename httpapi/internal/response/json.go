@@ -13,7 +13,7 @@ func JSON(w http.ResponseWriter, status int, v any) error {
 		return err
 	}
 	if size := Size(body); size > Limit {
-		return problem.AnswerTooLarge("", "the result", size, Limit, "use the command line or the Go client")
+		return problem.ResponseTooLarge("", "the result", size, Limit, "use the command line or the Go client")
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -84,7 +84,7 @@ func Page[P, T any](
 		if fit == 0 {
 			doc, err := Encode(&items[0])
 			if err == nil {
-				err = problem.AnswerTooLarge("limit", "the next item", Size(doc), Limit,
+				err = problem.ResponseTooLarge("limit", "the next item", Size(doc), Limit,
 					"use the command line or the Go client")
 			}
 			return p, err

@@ -7,8 +7,8 @@ type Mode int32
 
 // The modes of an execution.
 const (
-	// Resting means that no turn is running. No code of the orchestration may run.
-	Resting Mode = iota
+	// BetweenTurns means that no turn is running. No code of the orchestration may run.
+	BetweenTurns Mode = iota
 	// Live means that a turn is running.
 	Live
 	// Replaying means that the history is being replayed.
@@ -32,7 +32,7 @@ type Gate struct {
 func (g *Gate) change(from, to Mode) bool { return g.mode.CompareAndSwap(int32(from), int32(to)) }
 
 // StartTurn lets the code run.
-func (g *Gate) StartTurn() { g.change(Resting, Live) }
+func (g *Gate) StartTurn() { g.change(BetweenTurns, Live) }
 
 // StartReplay makes the running turn a replay.
 func (g *Gate) StartReplay() { g.change(Live, Replaying) }
@@ -46,7 +46,7 @@ func (g *Gate) EndQuery() { g.change(Querying, Live) }
 // EndTurn ends a turn, a replay or a query. An abandoned execution stays abandoned.
 func (g *Gate) EndTurn() {
 	for _, mode := range []Mode{Live, Replaying, Querying} {
-		if g.change(mode, Resting) {
+		if g.change(mode, BetweenTurns) {
 			return
 		}
 	}

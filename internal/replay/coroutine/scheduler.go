@@ -30,16 +30,16 @@ type Options struct {
 // the goroutine that runs the turn or unwinds the execution. Other goroutines may use only its Gate. W is the type of
 // Coroutine.Wait.
 type Scheduler[W any] struct {
-	options    Options
-	gate       Gate
-	coroutines []*Coroutine[W] // in the order of their starts
-	ready      []*Coroutine[W] // in the order in which they were woken
-	resumed    int             // the number of resumed coroutines in ready
-	current    *Coroutine[W]   // nil between two coroutines
-	spawned    int32           // the number of started coroutines
-	aside      bool            // the function of a side effect runs
-	goroutines int             // of the process, before the turn
-	void       error           // why the execution may not run again
+	options      Options
+	gate         Gate
+	coroutines   []*Coroutine[W] // in the order of their starts
+	ready        []*Coroutine[W] // in the order in which they were woken
+	resumed      int             // the number of resumed coroutines in ready
+	current      *Coroutine[W]   // nil between two coroutines
+	spawned      int32           // the number of started coroutines
+	inSideEffect bool            // the function of a side effect runs
+	goroutines   int             // of the process, before the turn
+	void         error           // why the execution may not run again
 }
 
 // Init sets the options of a new Scheduler.
@@ -64,18 +64,19 @@ func (s *Scheduler[W]) Spawn(fn func()) {
 	})
 
 	// Ended coroutines need no stop. Dropping them keeps the list short for code that starts coroutines forever.
-	s.coroutines = append(MakeRoom(s.coroutines, (*Coroutine[W]).Ended), c)
+	s.coroutines = append(CompactOrGrow(s.coroutines, (*Coroutine[W]).Ended), c)
 	s.Wake(c)
 }
 
-// MakeRoom provides capacity for one more element of a list. It removes the elements for which gone returns true. If
+// CompactOrGrow provides capacity for one more element of a list. It removes the elements for which obsolete returns
+// true. If
 // there are few such elements, the list grows, so that the cost of the removals stays proportional to the number of
 // additions.
-func MakeRoom[T any](list []T, gone func(T) bool) []T {
+func CompactOrGrow[T any](list []T, obsolete func(T) bool) []T {
 	if len(list) < cap(list) {
 		return list
 	}
-	list = slices.DeleteFunc(list, gone)
+	list = slices.DeleteFunc(list, obsolete)
 	return slices.Grow(list, len(list)/4+1)
 }
 
@@ -175,28 +176,28 @@ func (s *Scheduler[W]) Enter() {
 		s.endMisuse()
 	}
 	// A replay skips the check, which is slow: the turn that recorded the history had no foreign calls.
-	if mode == Resting || mode != Replaying && onForeignGoroutine() {
-		s.expel()
+	if mode == BetweenTurns || mode != Replaying && onForeignGoroutine() {
+		s.rejectForeignCall()
 	}
 	if mode == Unwinding {
 		runtime.Goexit() // repeated in each deferred call that calls Enter
 	}
 	if s.current == nil {
-		s.expel()
+		s.rejectForeignCall()
 	}
 	if mode == Abandoned || s.gate.ForeignCall() != nil {
 		s.ParkForever()
 	}
 
-	if s.aside {
+	if s.inSideEffect {
 		panic("replay: a side effect function used the orchestration's context; a replay would not repeat the call")
 	}
 }
 
 // RunSideEffect runs code that must not use the execution: the function of a side effect.
 func (s *Scheduler[W]) RunSideEffect(code func()) {
-	s.aside = true
-	defer func() { s.aside = false }()
+	s.inSideEffect = true
+	defer func() { s.inSideEffect = false }()
 	code()
 }
 
@@ -206,17 +207,17 @@ func (s *Scheduler[W]) endMisuse() {
 	runtime.Goexit()
 }
 
-// expel ends the calling goroutine, which is foreign, and makes the execution void. A panic would end the process. If
-// no turn is running, the last turn may be committed, and no later turn may report the call. The call is therefore
-// logged.
-func (s *Scheduler[W]) expel() {
+// rejectForeignCall ends the calling goroutine, which is foreign, and makes the execution void. A panic would end the
+// process. If no turn is running, the last turn may be committed, and no later turn may report the call. The call is
+// therefore logged.
+func (s *Scheduler[W]) rejectForeignCall() {
 	defer runtime.Goexit()
 
 	e := &ForeignGoroutineError{InstanceID: s.options.InstanceID, Stack: stack.Current()}
 	if first := s.gate.recordForeign(e); !first {
 		return
 	}
-	if !s.gate.Is(Resting) && !s.gate.Is(Unwinding) {
+	if !s.gate.Is(BetweenTurns) && !s.gate.Is(Unwinding) {
 		return
 	}
 	late := *e // a turn may already use e

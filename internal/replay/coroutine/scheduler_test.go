@@ -27,19 +27,19 @@ func TestGate_endTurn_endsTurnAndReplay(t *testing.T) {
 	t.Parallel()
 	var g Gate
 	g.StartReplay()
-	if !g.Is(Resting) {
+	if !g.Is(BetweenTurns) {
 		t.Error("a replay started without a turn")
 	}
 
 	g.StartTurn()
 	g.EndTurn()
-	if !g.Is(Resting) {
+	if !g.Is(BetweenTurns) {
 		t.Error("the turn has not ended")
 	}
 	g.StartTurn()
 	g.StartReplay()
 	g.EndTurn()
-	if !g.Is(Resting) {
+	if !g.Is(BetweenTurns) {
 		t.Error("the replay has not ended")
 	}
 }

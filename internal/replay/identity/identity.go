@@ -40,7 +40,7 @@ func (i *Identity) NewUUID() string { return newUUID(i.uuids.start("uuid", i.sel
 
 // MarkDraws returns a function that undoes all draws since the call. A replay does not call validators, so it does not
 // repeat their draws.
-func (i *Identity) MarkDraws() (takeBack func()) {
+func (i *Identity) MarkDraws() (revert func()) {
 	i.random.start("rand", i.self.ExecutionID)
 	i.uuids.start("uuid", i.self.ExecutionID)
 	numbers, ids := *i.random.source, *i.uuids.source

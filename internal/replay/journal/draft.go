@@ -32,12 +32,12 @@ func (d *Draft) LargePayloads() bool { return d.large }
 
 func (d *Draft) isEmpty() bool { return len(d.events) == 0 }
 
-// useRoom uses room as the memory for the events. If room is nil, it allocates memory.
-func (d *Draft) useRoom(room []history.Event) {
-	if cap(room) == 0 {
-		room = make([]history.Event, 0, turnEvents)
+// useBuffer uses buffer as the memory for the events. If buffer is nil, it allocates memory.
+func (d *Draft) useBuffer(buffer []history.Event) {
+	if cap(buffer) == 0 {
+		buffer = make([]history.Event, 0, turnEvents)
 	}
-	d.events = room[:0]
+	d.events = buffer[:0]
 }
 
 // add adds an empty event with its ID and the time of the turn. The caller completes the event in place, because an

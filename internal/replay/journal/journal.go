@@ -56,11 +56,11 @@ func (j *Journal) Decide(d *Decision) (ev *history.Event, added bool, err error)
 func (j *Journal) Add() *history.Event { return j.Draft.add(j.Cursor.Assign()) }
 
 // StartTurn adds TurnStarted, unless the turn has events. The draft uses room for its events, as far as they fit.
-func (j *Journal) StartTurn(version, buildID string, room []history.Event) {
+func (j *Journal) StartTurn(version, buildID string, buffer []history.Event) {
 	if !j.Draft.isEmpty() {
 		return
 	}
-	j.Draft.useRoom(room)
+	j.Draft.useBuffer(buffer)
 	ev := j.Add()
 	ev.Kind = history.TurnStarted
 	ev.Version = version

@@ -74,8 +74,8 @@ func (m *Mailbox) CarryIDs(without []string) []string {
 	return slices.Clip(ids[max(0, len(ids)-carriedIDs):])
 }
 
-// Shed replaces large data in memory by references if there is too much of it.
-func (m *Mailbox) Shed() {
+// ReferenceLargeData replaces large data in memory by references if there is too much of it.
+func (m *Mailbox) ReferenceLargeData() {
 	if m == nil || !m.payloads.CanRefer() || m.freeBytes() <= payloads.MemoryLimit {
 		return
 	}

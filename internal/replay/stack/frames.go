@@ -40,8 +40,8 @@ func (f frame) String() string {
 // The runtime prints a frame in two forms: profiles use one line, with tabs that align the columns, and debug.Stack
 // uses two lines.
 var (
-	profileFrame = regexp.MustCompile(`^#\t+0x[0-9a-f]+\t+(\S+)\+0x[0-9a-f]+\t+(\S.*:\d+)$`)
-	stackPlace   = regexp.MustCompile(`^\t(\S.*:\d+)(?: \+0x[0-9a-f]+)?$`)
+	profileFrame  = regexp.MustCompile(`^#\t+0x[0-9a-f]+\t+(\S+)\+0x[0-9a-f]+\t+(\S.*:\d+)$`)
+	stackPosition = regexp.MustCompile(`^\t(\S.*:\d+)(?: \+0x[0-9a-f]+)?$`)
 )
 
 func framesOf(stack string) []frame {
@@ -51,7 +51,7 @@ func framesOf(stack string) []frame {
 		line = strings.TrimRight(line, "\n")
 		if m := profileFrame.FindStringSubmatch(line); m != nil {
 			all = append(all, frame{m[1], m[2]})
-		} else if m := stackPlace.FindStringSubmatch(line); m != nil && !strings.HasPrefix(before, "created by ") {
+		} else if m := stackPosition.FindStringSubmatch(line); m != nil && !strings.HasPrefix(before, "created by ") {
 			function := before
 			if i := strings.LastIndexByte(function, '('); i > 0 {
 				function = function[:i]

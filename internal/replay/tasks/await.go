@@ -41,12 +41,12 @@ func (s *Scheduler) Await(in *Scope, tasks []*Task) int {
 	}
 
 	c := s.Current()
-	attend(c, in, tasks)
+	addWaits(c, in, tasks)
 	for i < 0 && in.cancelled == nil {
 		s.Park()
 		i = firstDone(tasks)
 	}
-	leave(c, in, tasks)
+	removeWaits(c, in, tasks)
 
 	if in.cancelled != nil {
 		return -1
@@ -82,9 +82,9 @@ func (s *Scheduler) AwaitWanted(in *Scope, tasks []*Task, wanted func(*Task) boo
 
 	c := s.Current()
 	c.Wait.settled = &settled
-	attend(c, in, open)
+	addWaits(c, in, open)
 	defer func() { c.Wait.settled = nil }()
-	defer leave(c, in, open)
+	defer removeWaits(c, in, open)
 	for checked := 0; in.cancelled == nil; s.Park() {
 		for ; checked < len(settled); checked++ {
 			settled[checked].Observe()
@@ -99,10 +99,10 @@ func (s *Scheduler) AwaitWanted(in *Scope, tasks []*Task, wanted func(*Task) boo
 	return nil
 }
 
-// attend makes a coroutine wake when one of the tasks settles, and when the scope is cancelled.
-func attend(c *Coroutine, in *Scope, tasks []*Task) {
+// addWaits makes a coroutine wake when one of the tasks settles, and when the scope is cancelled.
+func addWaits(c *Coroutine, in *Scope, tasks []*Task) {
 	c.Wait.tasks = tasks
-	in.enlist(c)
+	in.addWaiter(c)
 	for _, t := range tasks {
 		if t.waiters == nil {
 			t.waiters = t.one[:0]
@@ -111,15 +111,15 @@ func attend(c *Coroutine, in *Scope, tasks []*Task) {
 	}
 }
 
-// leave reverts attend. Otherwise, a task that is raced repeatedly would accumulate waiters.
-func leave(c *Coroutine, in *Scope, tasks []*Task) {
+// removeWaits reverts addWaits. Otherwise, a task that is raced repeatedly would accumulate waiters.
+func removeWaits(c *Coroutine, in *Scope, tasks []*Task) {
 	for _, t := range tasks {
 		if !t.done {
 			t.waiters = slices.DeleteFunc(t.waiters, func(w *Coroutine) bool { return w == c })
 		}
 	}
 	c.Wait.tasks = nil
-	in.dismiss(c)
+	in.removeWaiter(c)
 }
 
 func firstDone(tasks []*Task) int {

@@ -83,7 +83,7 @@ func (w *endWaits) addIn(in *Scope, t *Task) {
 	if *e == nil {
 		*e = &ends{}
 	}
-	(*e).fresh = append(coroutine.MakeRoom((*e).fresh, (*Task).IsDone), t)
+	(*e).fresh = append(coroutine.CompactOrGrow((*e).fresh, (*Task).IsDone), t)
 }
 
 // AwaitEnds waits for the ends of tasks that settle only after their end. It waits for the tasks of a scope and of the

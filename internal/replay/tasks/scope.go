@@ -73,8 +73,8 @@ func (s *Scope) Derive() *Scope {
 		return d
 	}
 
-	m := s.makeMembers() // code may create scopes forever: MakeRoom drops the cancelled ones
-	m.scopes = append(coroutine.MakeRoom(m.scopes, func(u *Scope) bool { return u.cancelled != nil }), d)
+	m := s.makeMembers() // code may create scopes forever: CompactOrGrow drops the cancelled ones
+	m.scopes = append(coroutine.CompactOrGrow(m.scopes, func(u *Scope) bool { return u.cancelled != nil }), d)
 	return d
 }
 
@@ -86,11 +86,11 @@ func (s *Scope) adopt(t *Task) {
 	}
 
 	m := s.makeMembers()
-	m.tasks = append(coroutine.MakeRoom(m.tasks, func(t *Task) bool { return !t.IsOutstanding() }), t)
+	m.tasks = append(coroutine.CompactOrGrow(m.tasks, func(t *Task) bool { return !t.IsOutstanding() }), t)
 }
 
-// enlist makes a coroutine wake when the scope is cancelled.
-func (s *Scope) enlist(c *Coroutine) {
+// addWaiter makes a coroutine wake when the scope is cancelled.
+func (s *Scope) addWaiter(c *Coroutine) {
 	if !s.listsMembers() {
 		return
 	}
@@ -101,8 +101,8 @@ func (s *Scope) enlist(c *Coroutine) {
 	m.waiting[c] = struct{}{}
 }
 
-// dismiss reverts enlist.
-func (s *Scope) dismiss(c *Coroutine) {
+// removeWaiter reverts addWaiter.
+func (s *Scope) removeWaiter(c *Coroutine) {
 	if s.members != nil {
 		delete(s.members.waiting, c)
 	}

@@ -58,7 +58,7 @@ func (c *callers) end(updateID string) {
 	delete(c.waiting, updateID)
 }
 
-// recordEnd records that the running turn answers an update.
+// recordEnd records that the running turn ends an update.
 func (c *callers) recordEnd(updateID string) {
 	if c.ended == nil {
 		c.ended = map[string]bool{}
@@ -73,10 +73,10 @@ func (c *callers) recordRejected(ev *history.Event) {
 	}
 }
 
-// recordRepeated records a redelivered update that has ended. Its sender may not have received an answer.
+// recordRepeated records a redelivered update that has ended. Its sender may not have received a response.
 func (c *callers) recordRepeated(ev *history.Event) {
 	if c.ended[ev.EventID] {
-		return // the commit of this turn answers it
+		return // the commit of this turn sends the response
 	}
 	if c.repeated == nil {
 		c.repeated = map[string]string{}

@@ -6,10 +6,10 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// AwaitsAnew reports whether an orchestration starts to wait for an update. The update must be new (isNew), be running,
-// or have ended in this turn, and the orchestration must not already wait for it. If the update ended earlier, the
-// orchestration receives the result immediately.
-func (u *Updates) AwaitsAnew(ev *history.Event, isNew bool) bool {
+// StartsToWait reports whether an orchestration starts to wait for an update. The update must be new (isNew), be
+// running, or have ended in this turn, and the orchestration must not already wait for it. If the update ended earlier,
+// the orchestration receives the result immediately.
+func (u *Updates) StartsToWait(ev *history.Event, isNew bool) bool {
 	switch {
 	case u == nil:
 		return isNew

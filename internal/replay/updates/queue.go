@@ -47,8 +47,8 @@ func (u *Updates) runNext() {
 	u.complete(first, handler, doc)
 }
 
-// Shed replaces the data of waiting updates by references if there is too much of it.
-func (u *Updates) Shed() {
+// ReferenceLargeData replaces the data of waiting updates by references if there is too much of it.
+func (u *Updates) ReferenceLargeData() {
 	if u == nil {
 		return
 	}

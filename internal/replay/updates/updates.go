@@ -240,7 +240,7 @@ func (u *Updates) complete(done *update, handler Handler, input json.RawMessage)
 	}
 }
 
-// end records that an update has ended. The commit of the turn answers the orchestrations that wait for it.
+// end records that an update has ended. The commit of the turn responds to the orchestrations that wait for it.
 func (u *Updates) end(updateID string) {
 	u.callers.end(updateID)
 	if !u.parts.Journal.Cursor.Replaying() {

@@ -23,9 +23,9 @@ const (
 	maxKnown = 100
 )
 
-// Judge returns the event that the history records for an update: received, accepted or rejected. It returns nil if the
-// turn was abandoned in the meantime.
-func (u *Updates) Judge(ev *history.Event) (*history.Event, error) {
+// Decide returns the event that the history records for an update: received, accepted or rejected. It returns nil if
+// the turn was abandoned in the meantime.
+func (u *Updates) Decide(ev *history.Event) (*history.Event, error) {
 	e := *ev
 	if !u.parts.Host.HasStarted() {
 		if len(u.received) >= maxReceived {
@@ -114,7 +114,7 @@ func (h handlers) missing(name string) string {
 // and runs like a query. If it does not return, the turn exceeds its time limit.
 func (p *Parts) callValidator(handler Handler, input json.RawMessage) (rejection *Rejection) {
 	gate := p.Scheduler.Gate()
-	takeBack := p.Identity.MarkDraws()
+	revert := p.Identity.MarkDraws()
 	gate.StartQuery()
 	results := make(chan *Rejection, 1)
 	go func() {
@@ -132,7 +132,7 @@ func (p *Parts) callValidator(handler Handler, input json.RawMessage) (rejection
 	}()
 
 	rejection = <-results
-	takeBack()
+	revert()
 	gate.EndQuery()
 	if misuse := gate.TakeMisuse(); misuse != nil {
 		rejection = &Rejection{history.RejectedNotReadOnly, &history.Failure{

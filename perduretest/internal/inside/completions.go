@@ -25,17 +25,17 @@ func (b *completions) ReadWorkItem(
 }
 
 func (b *completions) HeartbeatPending(
-	ctx context.Context, executionID string, beat provider.PendingHeartbeat,
+	ctx context.Context, executionID string, heartbeat provider.PendingHeartbeat,
 ) (counted bool, err error) {
-	b.run(ctx, func(ctx context.Context) { counted, err = b.Provider.HeartbeatPending(ctx, executionID, beat) })
+	b.run(ctx, func(ctx context.Context) { counted, err = b.Provider.HeartbeatPending(ctx, executionID, heartbeat) })
 	return counted, err
 }
 
 func (b *completions) TimeOutPending(
-	ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
+	ctx context.Context, executionID string, activityID int64, attempt int, lastHeartbeatAt time.Time,
 ) (ended bool, err error) {
 	b.run(ctx, func(ctx context.Context) {
-		ended, err = b.Provider.TimeOutPending(ctx, executionID, activityID, attempt, beatenAt)
+		ended, err = b.Provider.TimeOutPending(ctx, executionID, activityID, attempt, lastHeartbeatAt)
 	})
 	return ended, err
 }

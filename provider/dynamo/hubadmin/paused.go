@@ -87,10 +87,10 @@ func textsOf(v types.AttributeValue) map[string]string {
 
 // disabledSince reports whether an interrupted resume enabled a recorded mapping, and another caller disabled it since.
 func (p *paused) disabledSince(m *Mapping) bool {
-	since, asked := p.resuming[m.UUID]
+	since, queried := p.resuming[m.UUID]
 	shape, known := p.shapes[m.UUID]
 	deployed := known && shape != m.shape
-	return p.uuids[m.UUID] && asked && m.State == stateDisabled && m.modified != since && !deployed
+	return p.uuids[m.UUID] && queried && m.State == stateDisabled && m.modified != since && !deployed
 }
 
 // beginPause records the mappings that a pause will disable. After this write, a resume that read the item earlier
@@ -120,17 +120,17 @@ func adding(uuids []string) string {
 // beginResume records the modification times of the mappings that a resume will enable. It fails if a pause started
 // since p was read.
 func (h *Admin) beginResume(ctx context.Context, p *paused, chosen []Mapping) error {
-	asked, shapes := map[string]types.AttributeValue{}, map[string]types.AttributeValue{}
+	queried, shapes := map[string]types.AttributeValue{}, map[string]types.AttributeValue{}
 	for i := range chosen {
 		if m := &chosen[i]; p.uuids[m.UUID] && m.State == stateDisabled {
-			asked[m.UUID], shapes[m.UUID] = text(m.modified), text(m.shape)
+			queried[m.UUID], shapes[m.UUID] = text(m.modified), text(m.shape)
 		}
 	}
-	if len(asked) == 0 {
+	if len(queried) == 0 {
 		return nil
 	}
 	return h.unlessPaused(ctx, p, "SET resuming = :asked, shapes = :shapes", nil, map[string]types.AttributeValue{
-		":asked": &types.AttributeValueMemberM{Value: asked}, ":shapes": &types.AttributeValueMemberM{Value: shapes},
+		":asked": &types.AttributeValueMemberM{Value: queried}, ":shapes": &types.AttributeValueMemberM{Value: shapes},
 	})
 }
 

@@ -265,7 +265,7 @@ func TestNext_generatedExpression_matchesEnumeration(t *testing.T) {
 	}
 }
 
-func TestParse_wrongField_isRefused(t *testing.T) {
+func TestParse_wrongField_isRejected(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"22-6 2 * * *":        `minute "22-6": range is reversed; write 22-59,0-6`,
@@ -309,7 +309,7 @@ func TestParse_wrongField_isRefused(t *testing.T) {
 }
 
 // Earlier releases accepted these expressions. Stored schedules keep running, and new ones are rejected.
-func TestProblem_expressionOfAnEarlierRelease_runsAndIsRefusedAnew(t *testing.T) {
+func TestProblem_expressionOfAnEarlierRelease_runsAndIsRejectedInNewSchedules(t *testing.T) {
 	t.Parallel()
 	after := time.Date(2026, time.November, 27, 12, 0, 0, 0, time.UTC) // a Friday
 	for _, tt := range []struct {

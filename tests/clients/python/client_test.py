@@ -202,7 +202,7 @@ class TestClient(unittest.TestCase):
         self.problem(cancel_instance.sync("py-cancel", client=hub), 410, ProblemCode.INSTANCE_OVER)
 
     def test_problems_have_a_status_and_a_code(self) -> None:
-        self.problem(get_instance.sync("nobody", client=hub), 404, ProblemCode.INSTANCE_NOT_FOUND)
+        self.problem(get_instance.sync("missing", client=hub), 404, ProblemCode.INSTANCE_NOT_FOUND)
         start("py-twice")
         twice = self.problem(start("py-twice").parsed, 409, ProblemCode.INSTANCE_ID_IN_USE)
         assert not isinstance(twice.existing, Unset), twice

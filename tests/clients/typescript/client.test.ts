@@ -133,9 +133,9 @@ test('a cancelled order ends, and its list names who cancelled it', async () => 
 });
 
 test('problems have a status, a code and a field', async () => {
-  const nobody = await hub.GET('/v1/instances/{id}', { params: { path: { id: 'nobody' } } });
-  assert.deepEqual([nobody.response.status, problem(nobody.error).code], [404, 'instance_not_found']);
-  assert.equal(nobody.response.headers.get('Content-Type'), 'application/problem+json');
+  const missing = await hub.GET('/v1/instances/{id}', { params: { path: { id: 'missing' } } });
+  assert.deepEqual([missing.response.status, problem(missing.error).code], [404, 'instance_not_found']);
+  assert.equal(missing.response.headers.get('Content-Type'), 'application/problem+json');
 
   await start('ts-twice');
   const twice = problem((await start('ts-twice')).error);

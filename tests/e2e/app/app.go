@@ -179,7 +179,7 @@ func third(ctx context.Context, word string) (string, error) {
 // CrashInput is the input of code that ends its process. Each run of the code creates a file in the folder.
 type CrashInput struct{ Folder string }
 
-func (d CrashInput) die() error {
+func (d CrashInput) crashNow() error {
 	f, err := os.CreateTemp(d.Folder, "ran-*")
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (d CrashInput) die() error {
 	return nil
 }
 
-func crash(_ context.Context, d CrashInput) (struct{}, error) { return struct{}{}, d.die() }
+func crash(_ context.Context, d CrashInput) (struct{}, error) { return struct{}{}, d.crashNow() }
 
 // poisoned calls an activity that ends its process, and returns the type of its error.
 func poisoned(ctx *perdure.OrchestrationContext, d CrashInput) (string, error) {
@@ -207,5 +207,5 @@ func fatal(ctx *perdure.OrchestrationContext, d CrashInput) (struct{}, error) {
 	if _, err := perdure.WaitForExternalEvent[bool](ctx, "go").Await(ctx); err != nil {
 		return struct{}{}, err
 	}
-	return struct{}{}, d.die()
+	return struct{}{}, d.crashNow()
 }

@@ -31,17 +31,17 @@ func Registry() *perdure.Registry {
 		return r
 	}
 	perdure.AddActivity(r, "greet", greet)
-	perdure.AddActivity(r, "die", die)
+	perdure.AddActivity(r, "die", crash)
 	perdure.AddOrchestration(r, "greeting", greeting)
-	perdure.AddOrchestration(r, "deadly", deadly)
+	perdure.AddOrchestration(r, "deadly", crashing)
 	perdure.AddOrchestration(r, "napping", napping)
 	return r
 }
 
 func greet(_ context.Context, name string) (string, error) { return "hello, " + name, nil }
 
-// die ends its process in each attempt.
-func die(context.Context, string) (string, error) {
+// crash ends its process in each attempt.
+func crash(context.Context, string) (string, error) {
 	os.Exit(1)
 	return "", nil
 }
@@ -50,8 +50,8 @@ func greeting(ctx *perdure.OrchestrationContext, name string) (string, error) {
 	return perdure.CallActivity(ctx, greet, name).Await(ctx)
 }
 
-func deadly(ctx *perdure.OrchestrationContext, name string) (string, error) {
-	return perdure.CallActivity(ctx, die, name).Await(ctx)
+func crashing(ctx *perdure.OrchestrationContext, name string) (string, error) {
+	return perdure.CallActivity(ctx, crash, name).Await(ctx)
 }
 
 func napping(ctx *perdure.OrchestrationContext, d time.Duration) (time.Time, error) {

@@ -19,7 +19,7 @@ func clientScenarios(tick time.Duration) []kit.Scenario {
 		Name: "ClientInActivity", Register: kit.Run(startAndAwaitErrand, d.add, kit.Also(errandName, errand)),
 		Input: tick,
 		Hold:  func(c *client.Client) { d.hub = c },
-		Check: kit.All(kit.Returns("a b, 2 heard, 1 listed"), startedOneErrand),
+		Check: kit.All(kit.Returns("a b, 2 received, 1 listed"), startedOneErrand),
 	}}
 }
 
@@ -46,7 +46,7 @@ func startAndAwaitErrand(ctx *perdure.OrchestrationContext, tick time.Duration) 
 // errand collects two words. A query returns their number.
 func errand(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 	var words []string
-	if err := perdure.SetQueryHandler(ctx, "heard", func(struct{}) (int, error) {
+	if err := perdure.SetQueryHandler(ctx, "received", func(struct{}) (int, error) {
 		return len(words), nil
 	}); err != nil {
 		return "", err
@@ -97,7 +97,7 @@ func (d *errands) awaitErrand(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	words, err := d.hub.Query(ctx, id, "heard", struct{}{})
+	words, err := d.hub.Query(ctx, id, "received", struct{}{})
 	if err != nil {
 		return "", err
 	}
@@ -107,7 +107,7 @@ func (d *errands) awaitErrand(ctx context.Context, id string) (string, error) {
 	if err == nil && len(listed) == 0 {
 		err = errNotListed
 	}
-	return fmt.Sprintf("%s, %s heard, %d listed", text, kit.Compact(words), len(listed)), err
+	return fmt.Sprintf("%s, %s received, %d listed", text, kit.Compact(words), len(listed)), err
 }
 
 // startedOneErrand checks that the instance started one errand, which started after its delay.

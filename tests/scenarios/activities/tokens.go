@@ -44,9 +44,9 @@ func tokenScenarios(tick time.Duration) []kit.Scenario {
 		}
 	}
 	return []kit.Scenario{
-		scenario("CompletedByItsHolder", kit.Run(callPending), completeByToken, kit.Returns("granted by ann")),
-		scenario("FailedByItsHolder", kit.Run(retryPending), failByToken, kit.Returns("RefusedError: attempt 2 of 3")),
-		scenario("HolderHearsItsCancel", kit.Run(cancelPending), heartbeatByToken,
+		scenario("CompletedByHolder", kit.Run(callPending), completeByToken, kit.Returns("granted by ann")),
+		scenario("FailedByHolder", kit.Run(retryPending), failByToken, kit.Returns("RefusedError: attempt 2 of 3")),
+		scenario("HolderObservesCancel", kit.Run(cancelPending), heartbeatByToken,
 			kit.All(kit.Returns("requested: enough, returned"), kit.CancelledBecause(storeTokenName, "requested"))),
 	}
 }

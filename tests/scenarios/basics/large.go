@@ -71,14 +71,14 @@ func largeActivities(ctx *perdure.OrchestrationContext, in string) (string, erro
 
 // largeChild returns its input and the data of an event.
 func largeChild(ctx *perdure.OrchestrationContext, in string) ([]string, error) {
-	data, err := perdure.WaitForExternalEvent[string](ctx, "told").Await(ctx)
+	data, err := perdure.WaitForExternalEvent[string](ctx, "changed").Await(ctx)
 	return []string{in, data}, err
 }
 
 // largeChildren raises an event in a child, which returns the data, and waits for an event.
 func largeChildren(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	child := perdure.CallSubOrchestrationByName[[]string](ctx, "Large child", largeText("c"))
-	if _, err := perdure.RaiseEvent(ctx, child.InstanceID(), "told", largeText("t")).Await(ctx); err != nil {
+	if _, err := perdure.RaiseEvent(ctx, child.InstanceID(), "changed", largeText("t")).Await(ctx); err != nil {
 		return "", err
 	}
 	texts, err := child.Await(ctx)

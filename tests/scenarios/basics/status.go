@@ -19,7 +19,7 @@ func statusScenarios(tick time.Duration) []kit.Scenario {
 			Name: "StatusPolling", Register: kit.Run(stages), Drive: advanceStages,
 			Check: kit.All(kit.Returns("stage 3"), kit.CustomStatus(`"over"`)),
 		},
-		{Name: "Monitor", Register: kit.Run(monitor), Input: tick, Check: kit.Returns("ready after 3 looks")},
+		{Name: "Monitor", Register: kit.Run(monitor), Input: tick, Check: kit.Returns("ready after 3 polls")},
 	}
 }
 
@@ -68,13 +68,13 @@ func advanceStages(ctx context.Context, w kit.World, id string) error {
 
 // monitor calls an activity in intervals until its result is large enough.
 func monitor(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
-	for looks := 1; ; looks++ {
-		n, err := perdure.CallActivity(ctx, kit.Inc, looks).Await(ctx)
+	for polls := 1; ; polls++ {
+		n, err := perdure.CallActivity(ctx, kit.Inc, polls).Await(ctx)
 		if err != nil {
 			return "", err
 		}
 		if n > 3 {
-			return fmt.Sprintf("ready after %d looks", looks), nil
+			return fmt.Sprintf("ready after %d polls", polls), nil
 		}
 		if err := perdure.Sleep(ctx, tick); err != nil {
 			return "", err

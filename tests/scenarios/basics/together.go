@@ -15,7 +15,7 @@ import (
 func togetherScenarios(tick time.Duration) []kit.Scenario {
 	return []kit.Scenario{
 		{
-			Name: "EverythingTogether", Register: kit.Run(allFeatures), Input: RoundInput{Tick: tick},
+			Name: "AllFeaturesTogether", Register: kit.Run(allFeatures), Input: RoundInput{Tick: tick},
 			Drive: raiseApprovals,
 			Check: kit.All(kit.Returns("20 in 2 rounds"), kit.Executions(3), kit.CustomStatus(`"over"`),
 				kit.OtherReturns("/0", "hello, 0"),
@@ -44,7 +44,7 @@ func allFeatures(ctx *perdure.OrchestrationContext, r RoundInput) (string, error
 	ctx.SetCustomStatus(fmt.Sprintf("round %d", r.Number))
 	approved, late := perdure.WaitForExternalEvent[int](ctx, "approve"), perdure.CreateTimer(ctx, 60*r.Tick)
 	if first, err := perdure.Select(ctx, approved, late); err != nil || first == 1 {
-		return "", errors.Join(err, errors.New("nobody approved"))
+		return "", errors.Join(err, errors.New("not approved"))
 	}
 	bonus, err := approved.Await(ctx)
 	if err != nil {

@@ -19,14 +19,14 @@ func compensationScenarios() []kit.Scenario {
 				"hotel", "flight", kit.SoldOut, "theatre",
 			},
 			Check: kit.Returns([]string{
-				"reserved hotel", "reserved flight", "StockError", "gave back flight", "gave back hotel",
+				"reserved hotel", "reserved flight", "StockError", "released flight", "released hotel",
 			}),
 		},
 		{
 			Name: "InlineCompensated", Register: kit.Run(trip(perdure.Inline())),
 			Input: []string{"train", "umbrella", kit.SoldOut},
 			Check: kit.Returns([]string{
-				"reserved train", "reserved umbrella", "StockError", "gave back umbrella", "gave back train",
+				"reserved train", "reserved umbrella", "StockError", "released umbrella", "released train",
 			}),
 		},
 	}

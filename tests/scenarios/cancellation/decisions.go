@@ -21,53 +21,55 @@ func decisionScenarios(tick time.Duration) []kit.Scenario { //nolint:funlen // a
 	return []kit.Scenario{
 		{
 			Name: "SelectTimeoutCancelsLosingActivity", Register: kit.Run(loseToTimer), Input: tick,
-			Check: kit.All(kit.Returns("gave up"), kit.CancelledBecause(watchName, "select_loser")),
-			Calm:  reasonsReported("select_loser"),
+			Check:              kit.All(kit.Returns("gave up"), kit.CancelledBecause(watchName, "select_loser")),
+			CheckWithoutFaults: reasonsReported("select_loser"),
 		},
 		{
 			Name: "SelectTwoActivitiesLoserSeesReason", Register: kit.Run(loseToActivity), Input: tick,
-			Check: kit.All(kit.Returns("rested"), kit.CancelledBecause(watchName, "select_loser")),
-			Calm:  reasonsReported("select_loser"),
+			Check:              kit.All(kit.Returns("rested"), kit.CancelledBecause(watchName, "select_loser")),
+			CheckWithoutFaults: reasonsReported("select_loser"),
 		},
 		{
 			Name: "RetryStartToCloseTimeoutCancelsTheAttempt", Register: kit.Run(retryTimedOut, addSlowAtFirst),
 			Input: SlowInput{tick, mark},
-			Check: kit.All(kit.Returns("attempt 2, after the first was told"), removeFile(mark)),
+			Check: kit.All(kit.Returns("attempt 2, after the first was cancelled"), removeFile(mark)),
 		},
 		{
 			Name: "CancelInstanceCancelsOutstandingActivities", Register: kit.Run(watchThree), Input: tick,
-			Drive: cancelAt("waiting"),
-			Check: kit.All(cancelled, kit.CancelledBecause(watchName, "requested")), Calm: reasonsReported("requested"),
+			Drive:              cancelAt("waiting"),
+			Check:              kit.All(cancelled, kit.CancelledBecause(watchName, "requested")),
+			CheckWithoutFaults: reasonsReported("requested"),
 		},
 		{
-			Name: "UndoWaitsForTheEndOfWhatItUndoes", Register: kit.Run(undoAfterEnd), Input: tick,
+			Name: "CompensationWaitsForActivityEnd", Register: kit.Run(undoAfterEnd), Input: tick,
 			Drive: cancelAt("waiting"),
-			Check: kit.All(cancelled, kit.CancelledBecause(watchName, "requested"), undoneAfterEnd(watchName)),
-			Calm:  reasonsReported("requested"),
+			Check: kit.All(
+				cancelled, kit.CancelledBecause(watchName, "requested"), undoneAfterEnd(watchName)),
+			CheckWithoutFaults: reasonsReported("requested"),
 		},
 		{
 			Name: "OrchestrationFailureCancelsOutstanding", Register: kit.Run(failWithPending), Input: tick,
 			Check: kit.All(kit.Fails("error", "enough"),
 				kit.CancelledBecause(watchName, "orchestration_terminal_failed")),
-			Calm: outcomesKnown(watchName),
+			CheckWithoutFaults: outcomesKnown(watchName),
 		},
 		{
 			Name: "ContinueAsNewCancelsPreviousExecution", Register: kit.Run(continueWithPending),
 			Input: kit.SayInput{Text: kit.First, After: tick},
 			Check: kit.All(kit.Returns(kit.Second), kit.Executions(2),
 				cancelledBecauseBefore(watchName, "orchestration_terminal_continued_as_new")),
-			Calm: outcomesKnownBefore(watchName),
+			CheckWithoutFaults: outcomesKnownBefore(watchName),
 		},
 		{
 			Name: "CancelledActivityResumesOrchestration", Register: kit.Run(tolerateCancel), Input: tick,
 			Drive: cancelActivityTwice,
-			Check: kit.All(kit.Returns("went on: requested: "+cancelMessage),
+			Check: kit.All(kit.Returns("continued: requested: "+cancelMessage),
 				kit.CancelledBecause(watchName, "requested")),
-			Calm: reasonsReported("requested"),
+			CheckWithoutFaults: reasonsReported("requested"),
 		},
 		{
 			Name: "CancelTimerNeverFires", Register: kit.Run(cancelTimer), Input: tick,
-			Check: kit.All(kit.Returns("timer: requested, then all was quiet"), timerNeverFired),
+			Check: kit.All(kit.Returns("timer: requested, then nothing happened"), timerNeverFired),
 		},
 		{
 			Name: "CancelChild", Register: kit.Run(cancelChild), Input: tick, Drive: awaitCancelling,
@@ -151,7 +153,7 @@ func addSlowAtFirst(r *perdure.Registry) {
 	perdure.AddActivity(r, "SlowAtFirst", func(ctx context.Context, s SlowInput) (string, error) {
 		if n := perdure.ActivityInfoFrom(ctx).Attempt; n > 1 {
 			_, err := os.Stat(s.Mark)
-			return fmt.Sprintf("attempt %d, after the first was told", n), err
+			return fmt.Sprintf("attempt %d, after the first was cancelled", n), err
 		}
 		<-ctx.Done()
 		if late, ok := errors.AsType[*perdure.TimeoutError](context.Cause(ctx)); ok {
@@ -203,7 +205,7 @@ func tolerateCancel(ctx *perdure.OrchestrationContext, tick time.Duration) (stri
 	if !ok {
 		return "", err
 	}
-	return fmt.Sprintf("went on: %s: %s", c.Reason, c.Message), perdure.Sleep(ctx, settleTicks*tick)
+	return fmt.Sprintf("continued: %s: %s", c.Reason, c.Message), perdure.Sleep(ctx, settleTicks*tick)
 }
 
 // cancelActivityTwice cancels the activity of the instance, twice.
@@ -232,5 +234,5 @@ func cancelTimer(ctx *perdure.OrchestrationContext, tick time.Duration) (string,
 	}
 	timer.Cancel("not needed")
 	_, err := timer.Await(ctx)
-	return fmt.Sprintf("timer: %s, then all was quiet", kit.ReasonOf(err)), perdure.Sleep(ctx, 8*tick)
+	return fmt.Sprintf("timer: %s, then nothing happened", kit.ReasonOf(err)), perdure.Sleep(ctx, 8*tick)
 }

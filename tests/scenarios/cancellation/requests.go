@@ -19,19 +19,19 @@ func requestScenarios(tick time.Duration) []kit.Scenario {
 			Name: "CancelledInstanceRunsCompensation", Register: kit.Run(guardedTrip),
 			Input: []string{"cabin", "ferry"},
 			Drive: cancelAt("waiting"),
-			Check: kit.All(cancelled, kit.CustomStatus(`"gave back ferry, gave back cabin"`),
+			Check: kit.All(cancelled, kit.CustomStatus(`"released ferry, released cabin"`),
 				kit.CancelledBecause(watchName, "requested")),
-			Calm: outcomesKnown(watchName),
+			CheckWithoutFaults: outcomesKnown(watchName),
 		},
 		{
 			Name: "CompensationThatFailsIsAFailure", Register: kit.Run(guardedTrip),
 			Input: []string{"cabin", kit.NonRefundable},
 			Drive: cancelAt("waiting"),
-			Check: kit.Fails("ActivityError", "cannot be given back", "cancelled (requested)"),
+			Check: kit.Fails("ActivityError", "cannot be released", "cancelled (requested)"),
 		},
 		{
 			Name: "CancelIsIgnored", Register: kit.Run(ignoreCancel), Drive: cancelAt("waiting"),
-			Check: kit.Returns("went on all the same"),
+			Check: kit.Returns("continued despite the cancellation"),
 		},
 		{
 			Name: "CancelTree", Register: kit.Run(callDescendants), Input: 3, Drive: cancelAt("leaf is waiting"),
@@ -134,7 +134,7 @@ func ignoreCancel(ctx *perdure.OrchestrationContext, _ struct{}) (string, error)
 	if _, err := kit.WaitForGo(ctx, struct{}{}); err == nil {
 		return "", errors.New("was not cancelled")
 	}
-	return "went on all the same", nil
+	return "continued despite the cancellation", nil
 }
 
 // callDescendants calls a child that calls the next child, down to a depth of 0. The last child waits.

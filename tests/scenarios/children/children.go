@@ -22,13 +22,13 @@ func childScenarios() []kit.Scenario {
 
 func childFailureScenarios() []kit.Scenario {
 	return []kit.Scenario{
-		{Name: "ChildOfATakenID", Register: kit.Run(callOwnID), Check: kit.Returns("already_exists")},
+		{Name: "ChildIDInUse", Register: kit.Run(callOwnID), Check: kit.Returns("already_exists")},
 		{
 			Name: "TerminatedChild", Register: kit.Run(awaitChild), Drive: terminateChild,
 			Check: kit.Returns("terminated: enough"),
 		},
 		{
-			Name: "ChildWithAnIDOfItsOwn", Register: kit.Run(awaitChild), Drive: raiseInChild,
+			Name: "ChildWithInstanceID", Register: kit.Run(awaitChild), Drive: raiseInChild,
 			Check: kit.Returns("none: by itself"),
 		},
 	}
@@ -90,7 +90,7 @@ func detachedScenarios(tick time.Duration) []kit.Scenario {
 	return []kit.Scenario{
 		{
 			Name: "Detached", Register: kit.Run(startDetached), Input: tick,
-			Check: kit.All(kit.Returns("went on"), kit.OtherReturns("/detached", "slept")),
+			Check: kit.All(kit.Returns("continued"), kit.OtherReturns("/detached", "slept")),
 		},
 		{
 			Name: "ManyDetached", Register: kit.Run(startManyDetached), Input: 12,
@@ -102,7 +102,7 @@ func detachedScenarios(tick time.Duration) []kit.Scenario {
 // startDetached starts an orchestration that outlives it.
 func startDetached(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
 	_, err := perdure.StartOrchestration(ctx, "Sleeps", 5*tick, perdure.WithInstanceID(ctx.InstanceID()+"/detached"))
-	return "went on", err
+	return "continued", err
 }
 
 func startManyDetached(ctx *perdure.OrchestrationContext, n int) (int, error) {

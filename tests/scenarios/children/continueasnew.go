@@ -28,11 +28,11 @@ func continueScenarios(tick time.Duration) []kit.Scenario {
 			Check: kit.All(kit.Returns("over"), kit.Executions(5)),
 		},
 		{
-			Name: "ContinueAsNewIsAnew", Register: kit.Run(collectUnique), Input: []string{},
+			Name: "ContinueAsNewHasNewIDs", Register: kit.Run(collectUnique), Input: []string{},
 			Check: kit.All(kit.Returns("all differ"), kit.Executions(3)),
 		},
 		{
-			Name: "ContinueAsNewGivesUpWhatIsOutstanding", Register: kit.Run(leaveActivity),
+			Name: "ContinueAsNewCancelsOutstandingTasks", Register: kit.Run(leaveActivity),
 			Input: kit.SayInput{Text: kit.First, After: tick},
 			Check: kit.All(kit.Returns(kit.Second), kit.Executions(2)),
 		},
@@ -133,8 +133,8 @@ type SumInput struct {
 	Tick time.Duration
 }
 
-// sumEvents adds the numbers of events until one is 0. Each execution sleeps first, so that events arrive meanwhile,
-// and takes two events. The others are carried over.
+// sumEvents adds the numbers of events until one is 0. Each execution sleeps first, so that events arrive in the
+// meantime, and takes two events. The others are carried over.
 func sumEvents(ctx *perdure.OrchestrationContext, s SumInput) (int, error) {
 	if err := perdure.Sleep(ctx, s.Tick); err != nil {
 		return 0, err

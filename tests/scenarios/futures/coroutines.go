@@ -15,8 +15,8 @@ func coroutineScenarios(tick time.Duration) []kit.Scenario {
 			Name: "CoroutineOrder", Register: kit.Run(resumeOrder), Input: "gate",
 			Check: kit.Returns([]int{-1, 0, 1, 2, 10, 11, 12}),
 		},
-		{Name: "CoroutinesSideBySide", Register: kit.Run(finishOrder), Input: tick, Check: kit.Returns([]int{2, 1, 0})},
-		{Name: "AsyncValues", Register: kit.Run(asyncValues), Input: 4, Check: kit.Returns("10, and no luck with 3")},
+		{Name: "CoroutinesInParallel", Register: kit.Run(finishOrder), Input: tick, Check: kit.Returns([]int{2, 1, 0})},
+		{Name: "AsyncValues", Register: kit.Run(asyncValues), Input: 4, Check: kit.Returns("10, and a failure with 3")},
 	}
 }
 
@@ -56,7 +56,7 @@ func finishOrder(ctx *perdure.OrchestrationContext, tick time.Duration) ([]int, 
 	return order, err
 }
 
-var errNoLuck = errors.New("no luck")
+var errNoLuck = errors.New("failed")
 
 // asyncValues returns values and an error from coroutines.
 func asyncValues(ctx *perdure.OrchestrationContext, n int) (string, error) {

@@ -37,11 +37,11 @@ func mapScenarios(tick time.Duration) []kit.Scenario {
 			Check: kit.Returns("[reserved tent reserved boat], StockError"),
 		},
 		{
-			Name: "MapFew", Register: kit.Run(limitConcurrency), Input: tick,
+			Name: "MapMaxConcurrency", Register: kit.Run(limitConcurrency), Input: tick,
 			Check: kit.Returns("2 at once, [1 2 3 4 5]"),
 		},
 		{
-			Name: "MapEnough", Register: kit.Run(stopEarly), Input: tick,
+			Name: "MapMinSuccessful", Register: kit.Run(stopEarly), Input: tick,
 			Check: kit.Returns("[rested 3], lost: select_loser, select_loser; then [2 of 3], StockError"),
 		},
 	}

@@ -27,7 +27,7 @@ func unawaitedScenarios(tick time.Duration) []kit.Scenario {
 		},
 		{
 			Name: "UnobservedFuturesRunMeanwhile", Register: kit.Run(ignoreFuture), Input: tick,
-			Check: kit.All(kit.Returns("went on"), hasEvent(history.ActivityCompleted)),
+			Check: kit.All(kit.Returns("continued"), hasEvent(history.ActivityCompleted)),
 		},
 	}
 }
@@ -57,7 +57,7 @@ func endWithPending(ctx *perdure.OrchestrationContext, tick time.Duration) (stri
 //perdure:ignore unawaited the scenario tests it
 func ignoreFuture(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
 	perdure.CallActivity(ctx, kit.Inc, 1)
-	return "went on", perdure.Sleep(ctx, 20*tick)
+	return "continued", perdure.Sleep(ctx, 20*tick)
 }
 
 // neverRan checks that no activity of this process ran.

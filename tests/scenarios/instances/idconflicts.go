@@ -26,12 +26,12 @@ func idConflictScenarios(tick time.Duration) []kit.Scenario {
 			Name: "StartedOrRaised", Register: kit.Run(kit.CollectWords),
 			Input: kit.WordsInput{Count: 2, Rest: 20 * tick},
 			Drive: startOrRaiseTwice,
-			Check: kit.All(kit.Returns([]string{"a", "b"}), kit.OtherReturns("/beside", []string{"a", "b"})),
+			Check: kit.All(kit.Returns([]string{"a", "b"}), kit.OtherReturns("/second", []string{"a", "b"})),
 		},
 		{
 			Name: "StartedOrUpdated", Register: kit.Run(kit.Tallies), Input: kit.TallyInput{Of: 2},
 			Drive: startOrUpdateTwice,
-			Check: kit.All(kit.Returns(2), kit.OtherReturns("/beside", 2)),
+			Check: kit.All(kit.Returns(2), kit.OtherReturns("/second", 2)),
 		},
 		{
 			Name: "PurgedWithChildren", Register: kit.Run(callTwoChildren), Input: 0, Drive: purgeFamily,
@@ -93,7 +93,7 @@ func otherReplaced(suffix string) kit.Check {
 func startOrRaiseTwice(ctx context.Context, w kit.World, id string) error {
 	for _, word := range []string{"a", "b"} {
 		for range 2 {
-			for _, to := range []string{id, id + "/beside"} {
+			for _, to := range []string{id, id + "/second"} {
 				started, err := w.Client.StartOrRaiseEvent(ctx, "StartedOrRaised", kit.WordsInput{
 					Count: 2,
 					Rest:  20 * w.Tick,
@@ -108,21 +108,21 @@ func startOrRaiseTwice(ctx context.Context, w kit.World, id string) error {
 			}
 		}
 	}
-	return w.UntilEnded(ctx, id+"/beside")
+	return w.UntilEnded(ctx, id+"/second")
 }
 
 // startOrUpdateTwice makes the instance and another one that does not exist count to two. Each call is repeated.
 func startOrUpdateTwice(ctx context.Context, w kit.World, id string) error {
 	for n := 1; n <= 2; n++ {
 		for range 2 {
-			for _, to := range []string{id, id + "/beside"} {
+			for _, to := range []string{id, id + "/second"} {
 				if err := startOrUpdate(ctx, w, to, n, to != id && n == 1); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return w.UntilEnded(ctx, id+"/beside")
+	return w.UntilEnded(ctx, id+"/second")
 }
 
 // startOrUpdate repeats a step until the instance responds.

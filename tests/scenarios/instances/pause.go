@@ -19,7 +19,7 @@ func pauseScenarios(tick time.Duration) []kit.Scenario {
 	return []kit.Scenario{
 		{
 			Name: "PausedAndResumed", Register: kit.Run(collectInputs), Input: tick, Drive: pauseAndResume,
-			Check: kit.All(collectedInOrder, kit.CustomStatus(`"heard c"`)),
+			Check: kit.All(collectedInOrder, kit.CustomStatus(`"received c"`)),
 		},
 	}
 }
@@ -32,7 +32,7 @@ func collectInputs(ctx *perdure.OrchestrationContext, tick time.Duration) (input
 			what = err.Error()
 		}
 		inputs = append(inputs, what)
-		ctx.SetCustomStatus("heard " + what)
+		ctx.SetCustomStatus("received " + what)
 	}
 	timer, rest := perdure.CreateTimer(ctx, 5*tick), perdure.CallActivity(ctx, kit.Nap, 9*tick)
 	ctx.SetCustomStatus("waiting")

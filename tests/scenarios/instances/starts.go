@@ -21,7 +21,7 @@ func startScenarios(tick time.Duration) []kit.Scenario {
 			Drive: kit.RaiseWords("a", "b"), Check: notEarly,
 		},
 		{
-			Name: "DelayedStartIsWaitedFor", Register: kit.Run(reportStartWithWords), Input: 3 * tick, Start: delay,
+			Name: "WaitForDelayedStart", Register: kit.Run(reportStartWithWords), Input: 3 * tick, Start: delay,
 			Drive: awaitStart, Check: notEarly,
 		},
 		{Name: "Terminated", Register: kit.Run(kit.WaitForGo), Drive: terminateWaiting, Check: terminated},

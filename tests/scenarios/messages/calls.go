@@ -21,7 +21,7 @@ func callScenarios() []kit.Scenario {
 			Name: "CallsInOrder", Register: kit.Run(callTally, kit.Also("Tallies", kit.Tallies)),
 			Check: kit.Returns(fmt.Sprint(seven)),
 		},
-		{Name: "CallsNobody", Register: kit.Run(callMissing), Check: kit.Returns(history.TypeNotFound)},
+		{Name: "CallsMissingInstance", Register: kit.Run(callMissing), Check: kit.Returns(history.TypeNotFound)},
 		{Name: "CallsItself", Register: kit.Run(callSelf), Check: kit.Returns([]int{1, 2})},
 		{
 			Name: "Entities", Register: addPurse, Drive: updatePurse,
@@ -45,7 +45,7 @@ func callTally(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 }
 
 func callMissing(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
-	_, err := perdure.CallUpdate[int](ctx, ctx.InstanceID()+"/nobody", "next", struct{}{}).Await(ctx)
+	_, err := perdure.CallUpdate[int](ctx, ctx.InstanceID()+"/missing", "next", struct{}{}).Await(ctx)
 	return callErrorType(err), nil
 }
 
@@ -78,18 +78,18 @@ func callSelf(ctx *perdure.OrchestrationContext, _ struct{}) ([]int, error) {
 	return results, nil
 }
 
-// purse is the state of an entity.
-type purse struct{ Coins int }
+// wallet is the state of an entity.
+type wallet struct{ Coins int }
 
 var errTooFewCoins = errors.New("too few coins")
 
-func putIn(ctx *perdure.OrchestrationContext, p *purse, coins int) (int, error) {
+func putIn(ctx *perdure.OrchestrationContext, p *wallet, coins int) (int, error) {
 	left, err := perdure.CallActivity(ctx, kit.Inc, p.Coins).Await(ctx)
 	p.Coins = left - 1 + coins
 	return p.Coins, err
 }
 
-func takeOut(_ *perdure.OrchestrationContext, p *purse, coins int) (int, error) {
+func takeOut(_ *perdure.OrchestrationContext, p *wallet, coins int) (int, error) {
 	if p.Coins -= coins; p.Coins < 0 {
 		return 0, errTooFewCoins
 	}

@@ -41,12 +41,12 @@ func eventScenarios(tick time.Duration) []kit.Scenario {
 			Check: kit.Returns([]string{"a", "b", "c"}),
 		},
 		{
-			Name: "EventForNobody", Register: kit.Run(kit.CollectWords), Input: kit.WordsInput{Count: 1},
+			Name: "EventForMissingInstance", Register: kit.Run(kit.CollectWords), Input: kit.WordsInput{Count: 1},
 			Drive: raiseOther,
 			Check: kit.Returns([]string{"a"}),
 		},
 		{
-			Name: "EventOfTheLoserGoesBack", Register: kit.Run(selectEvent), Input: tick, Drive: raiseBoth,
+			Name: "EventOfLoserReturnsToQueue", Register: kit.Run(selectEvent), Input: tick, Drive: raiseBoth,
 			Check: kit.Returns("left, then right"),
 		},
 	}

@@ -13,17 +13,18 @@ import (
 // instanceEventScenarios raise events in other instances.
 func instanceEventScenarios(tick time.Duration) []kit.Scenario {
 	return []kit.Scenario{
-		{Name: "ToldInOrder", Register: kit.Run(raiseInListener), Check: kit.Returns(alphabet)},
-		{Name: "ToldNobody", Register: kit.Run(raiseInMissing), Check: kit.Returns("instance not found")},
-		{Name: "ToldTheOver", Register: kit.Run(raiseInEnded), Check: kit.Returns("instance has ended")},
-		{Name: "ToldItself", Register: kit.Run(raiseInSelf), Check: kit.Returns("a, b")},
+		{Name: "SentEventsInOrder", Register: kit.Run(raiseInListener), Check: kit.Returns(alphabet)},
+		{Name: "EventToMissingInstance", Register: kit.Run(raiseInMissing), Check: kit.Returns("instance not found")},
+		{Name: "EventToEndedInstance", Register: kit.Run(raiseInEnded), Check: kit.Returns("instance has ended")},
+		{Name: "EventToItself", Register: kit.Run(raiseInSelf), Check: kit.Returns("a, b")},
 		{
-			Name: "ToldBeforeItBegins", Register: kit.Run(raiseInDelayed), Input: tick,
-			Check: kit.All(kit.Returns("told"), kit.OtherReturns("/later", []string{"a", "b"})),
+			Name: "EventBeforeStart", Register: kit.Run(raiseInDelayed), Input: tick,
+			Check: kit.All(kit.Returns("sent"), kit.OtherReturns("/later", []string{"a", "b"})),
 		},
 		{
-			Name: "TalkBackAndForth", Register: kit.Run(exchangeWithEcho, kit.Also("Echoes", echoWords)), Input: 4,
-			Check: kit.Returns([]string{"0!", "1!", "2!", "3!"}),
+			Name: "EventsBetweenInstances", Input: 4,
+			Register: kit.Run(exchangeWithEcho, kit.Also("Echoes", echoWords)),
+			Check:    kit.Returns([]string{"0!", "1!", "2!", "3!"}),
 		},
 	}
 }
@@ -57,7 +58,7 @@ func raiseError(err error) (string, error) {
 }
 
 func raiseInMissing(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
-	return raiseError(raiseAll(ctx, ctx.InstanceID()+"/ç nobody", "a", "b"))
+	return raiseError(raiseAll(ctx, ctx.InstanceID()+"/ç missing", "a", "b"))
 }
 
 func raiseInEnded(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
@@ -90,7 +91,7 @@ func raiseInDelayed(ctx *perdure.OrchestrationContext, tick time.Duration) (stri
 	if err := raiseAll(ctx, id, "a", "b"); err != nil {
 		return "", err
 	}
-	return "told", nil
+	return "sent", nil
 }
 
 // EchoInput has the instance to which echoWords responds, and the number of words left.

@@ -19,7 +19,7 @@ func queryScenarios() []kit.Scenario {
 		},
 		{
 			Name: "Queries", Register: kit.Run(countSteps), Input: 3, Drive: queryEachStep,
-			Check: kit.All(kit.Returns("heard 3"), queryReturns("steps", 10, 13)),
+			Check: kit.All(kit.Returns("received 3"), queryReturns("steps", 10, 13)),
 		},
 	}
 }
@@ -47,7 +47,7 @@ func countSteps(ctx *perdure.OrchestrationContext, n int) (string, error) {
 		}
 		count++
 	}
-	return fmt.Sprint("heard ", count), nil
+	return fmt.Sprint("received ", count), nil
 }
 
 // queryEachStep queries the instance until it reaches each step, and then continues it. A query that changes variables
@@ -71,9 +71,9 @@ func queryEachStep(ctx context.Context, w kit.World, id string) error {
 // queryReturns checks the result of a query of the ended instance.
 func queryReturns(query string, input, want any) kit.Check {
 	return func(ctx context.Context, c *client.Client, s client.Status) error {
-		answer, err := c.Query(ctx, s.InstanceID, query, input)
-		if err == nil && string(answer) != fmt.Sprint(want) {
-			err = fmt.Errorf("query %q: got %s, want %v", query, answer, want)
+		response, err := c.Query(ctx, s.InstanceID, query, input)
+		if err == nil && string(response) != fmt.Sprint(want) {
+			err = fmt.Errorf("query %q: got %s, want %v", query, response, want)
 		}
 		return err
 	}

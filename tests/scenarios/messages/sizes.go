@@ -88,9 +88,9 @@ func sendAllSizes(ctx context.Context, w kit.World, id string) error {
 	}
 	for size, beside := range otherCollectors(id) {
 		label, err := w.UntilResponse(func() (json.RawMessage, error) {
-			answer, _, err := w.Client.StartOrUpdate(ctx, "UpdatesOfAllSizes", sizedText("i", size), "one",
+			response, _, err := w.Client.StartOrUpdate(ctx, "UpdatesOfAllSizes", sizedText("i", size), "one",
 				sizedText("u", size), client.WithInstanceID(beside), client.WithIdempotencyKey("u"))
-			return answer, err
+			return response, err
 		})
 		if err != nil || string(label) != fmt.Sprintf(`"u%d"`, size) {
 			return errors.Join(fmt.Errorf("instance %s: the update that starts it returns %s", beside, label), err)

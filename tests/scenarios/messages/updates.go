@@ -15,8 +15,8 @@ const deposit = "deposit"
 
 var errNotPositive = perdure.NonRetryable(errors.New("the amount must be positive"))
 
-// account takes deposits until it is closed. An activity computes a fee for each. At the event "anew", it continues as
-// new after the running deposits.
+// account takes deposits until it is closed. An activity computes a fee for each. At the event "continue", it continues
+// as new after the running deposits.
 func account(ctx *perdure.OrchestrationContext, balance int) (string, error) {
 	err := perdure.SetUpdateHandler(ctx, deposit, func(ctx *perdure.OrchestrationContext, amount int) (int, error) {
 		fee, err := perdure.CallActivity(ctx, kit.Inc, 0).Await(ctx)
@@ -47,7 +47,7 @@ func account(ctx *perdure.OrchestrationContext, balance int) (string, error) {
 	}
 
 	closing := perdure.WaitForExternalEvent[struct{}](ctx, "close")
-	first, err := perdure.Select(ctx, closing, perdure.WaitForExternalEvent[struct{}](ctx, "anew"))
+	first, err := perdure.Select(ctx, closing, perdure.WaitForExternalEvent[struct{}](ctx, "continue"))
 	if err != nil {
 		return "", err
 	}
@@ -74,7 +74,7 @@ func updateAccount(ctx context.Context, w kit.World, id string) error {
 		{update: "withdraw", id: "d4", input: 1, code: client.UpdateHandlerNotFound},
 		{update: "fail", id: "d5", input: struct{}{}, code: client.UpdateFailed},
 		{update: deposit, id: "d1", input: 50, want: "7"},
-		{update: "anew"},
+		{update: "continue"},
 		{update: deposit, id: "d6", input: 9, want: "17"},
 		{update: deposit, id: "d1", input: 50, want: "7"},
 		{update: "leave", id: "d9", input: struct{}{}, code: client.UpdateAborted},

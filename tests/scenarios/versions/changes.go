@@ -35,7 +35,7 @@ func readChanges(ctx *perdure.OrchestrationContext, before []int) (string, error
 	scope, cancel := perdure.WithCancel(ctx)
 	cancel()
 	got = append(got, perdure.Version(scope, "the rate", perdure.DefaultVersion, 2))
-	asked, err := perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (int, error) {
+	requested, err := perdure.Async(ctx, func(ctx *perdure.OrchestrationContext) (int, error) {
 		return perdure.Version(ctx, "the rate", 2, 9), nil
 	}).Await(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func readChanges(ctx *perdure.OrchestrationContext, before []int) (string, error
 	if err != nil {
 		return "", err
 	}
-	return perdure.ContinueAsNew[string](ctx, append(append(got, asked), mapped.Values()...))
+	return perdure.ContinueAsNew[string](ctx, append(append(got, requested), mapped.Values()...))
 }
 
 // readTwice reads the version of a change in two turns.

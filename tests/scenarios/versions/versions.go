@@ -14,7 +14,7 @@ const middle, highest = "1.2", "1.10"
 func versionScenarios() []kit.Scenario {
 	return []kit.Scenario{
 		{
-			Name: "VersionsSideBySide", Register: kit.Run(callVersions, addVersions("Which")),
+			Name: "VersionsInParallel", Register: kit.Run(callVersions, addVersions("Which")),
 			Input: []string{"1", middle, highest, ""},
 			Check: kit.Returns([]string{"1", middle, highest, highest}),
 		},

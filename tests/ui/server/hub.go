@@ -66,8 +66,8 @@ func (h *hub) fill() {
 	}
 
 	end := h.now
-	const stories = 11
-	for n := range instances - stories {
+	const scenarios = 11
+	for n := range instances - scenarios {
 		h.now = end.Add(-time.Duration(instances-n) * 37 * time.Second)
 		h.common(n)
 	}
@@ -75,7 +75,7 @@ func (h *hub) fill() {
 		h.schedules, h.entity, h.large, h.child, h.poller, h.failed, h.terminated, h.blocked, h.paused, h.waiting,
 		h.order,
 	} {
-		h.now = end.Add(-time.Duration(stories-i) * time.Second)
+		h.now = end.Add(-time.Duration(scenarios-i) * time.Second)
 		story(end)
 	}
 	h.now = end

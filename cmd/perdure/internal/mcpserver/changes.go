@@ -35,14 +35,14 @@ type change[In interface{ value() string }] struct {
 	title     string
 	// effect describes the change, and is part of the tool's description.
 	effect string
-	// look reads what the change concerns.
-	look func(ctx context.Context, c call[In]) (*sight, error)
+	// inspect reads the subject of the change, such as an instance.
+	inspect func(ctx context.Context, c call[In]) (*inspection, error)
 	// do makes the change, and returns a sentence about it and its data.
-	do func(ctx context.Context, c call[In], seen *sight) (did string, data any, err error)
+	do func(ctx context.Context, c call[In], seen *inspection) (did string, data any, err error)
 }
 
-// sight is what a preview shows.
-type sight struct {
+// inspection is the content of a preview.
+type inspection struct {
 	text string
 	data any
 	// state is all of it that the change depends on. It must be the same when the preview is confirmed.
@@ -62,7 +62,7 @@ func addChange[In interface{ value() string }](s *server, ch change[In]) {
 		Description: ch.effect + " The first call returns a preview and changes nothing. Show it to the user. " +
 			"Repeat the call with the same arguments and the confirmation if the user agrees." + untrustedNotice,
 		Annotations: &mcp.ToolAnnotations{DestructiveHint: &destructive, OpenWorldHint: &closed},
-	}, func(ctx context.Context, c call[In]) (*answer, error) {
+	}, func(ctx context.Context, c call[In]) (*toolResult, error) {
 		args, err := hashArguments(name, c.raw)
 		if err != nil {
 			return nil, err
@@ -77,13 +77,13 @@ func addChange[In interface{ value() string }](s *server, ch change[In]) {
 // previewOf returns the preview of a change.
 func previewOf[In interface{ value() string }](
 	ctx context.Context, s *server, ch *change[In], c call[In], args string,
-) (*answer, error) {
-	seen, err := ch.look(ctx, c)
+) (*toolResult, error) {
+	seen, err := ch.inspect(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	value, expires := s.confirmations.issue(args, seen.state)
-	a := &answer{
+	a := &toolResult{
 		Summary: "This is a preview. Nothing was changed.",
 		Preview: &preview{Effect: ch.effect, Confirmation: value, ExpiresAt: expires.UTC().Truncate(time.Second)},
 	}
@@ -111,12 +111,12 @@ func argumentsText(raw map[string]json.RawMessage) (string, error) {
 // confirm makes a change whose preview still applies.
 func confirm[In interface{ value() string }](
 	ctx context.Context, s *server, ch *change[In], c call[In], args string,
-) (*answer, error) {
+) (*toolResult, error) {
 	state, err := s.confirmations.use(c.in.value(), args)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := ch.look(ctx, c)
+	seen, err := ch.inspect(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func confirm[In interface{ value() string }](
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{Summary: did}
+	a := &toolResult{Summary: did}
 	return a, a.setData("", data)
 }
 
@@ -147,9 +147,9 @@ func hashArguments(tool string, raw map[string]json.RawMessage) (string, error) 
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// lookAt reads the instance that a change concerns. Its state is its incarnation, its status and its pause, and the
-// execution if the change concerns only one. A custom status may change meanwhile.
-func (s *server) lookAt(ctx context.Context, id string, execution bool) (*sight, error) {
+// inspectInstance reads the instance that a change concerns. Its state is its incarnation, its status and its pause,
+// and the execution if the change concerns only one. A custom status may change in the meantime.
+func (s *server) inspectInstance(ctx context.Context, id string, execution bool) (*inspection, error) {
 	st, err := s.hub.Client.Status(ctx, id)
 	if err != nil {
 		return nil, err
@@ -161,15 +161,15 @@ func (s *server) lookAt(ctx context.Context, id string, execution bool) (*sight,
 	if execution {
 		state = append(state, st.ExecutionID)
 	}
-	return &sight{text: describe.Status(st), data: st, state: strings.Join(state, "\n"), status: st}, nil
+	return &inspection{text: describe.Status(st), data: st, state: strings.Join(state, "\n"), status: st}, nil
 }
 
-// lookForFree requires that an instance ID is not in use.
-func (s *server) lookForFree(ctx context.Context, id string) (*sight, error) {
+// inspectFreeID requires that an instance ID is not in use.
+func (s *server) inspectFreeID(ctx context.Context, id string) (*inspection, error) {
 	_, err := s.hub.Client.Status(ctx, id)
 	switch {
 	case errors.Is(err, client.ErrNotFound):
-		return &sight{text: "No instance has this ID.\n", data: struct{}{}, state: "free"}, nil
+		return &inspection{text: "No instance has this ID.\n", data: struct{}{}, state: "free"}, nil
 	case err != nil:
 		return nil, err
 	default:

@@ -155,7 +155,7 @@ func TestPreview_eachArgument_isInBothForms(t *testing.T) {
 	r.wantFacts(t, "ship", "blue", "No instance has this ID", "[cut: ")
 }
 
-func TestConfirmation_otherArgumentsStateOrTime_isRefused(t *testing.T) {
+func TestConfirmation_otherArgumentsStateOrTime_isRejected(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.start("fulfil", "order-7")
@@ -251,7 +251,7 @@ func (u undeletable) DropDeadLetters(ctx context.Context, queue string, letters 
 	return u.backend.DropDeadLetters(ctx, queue, letters...)
 }
 
-func TestDropDeadLetters_oneFails_tellsHowManyAreDeleted(t *testing.T) {
+func TestDropDeadLetters_oneFails_reportsHowManyAreDeleted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	kept, gone := f.letters.Bury("default", "corrupt: a", "{}"), f.letters.Bury("default", "corrupt: b", "{}")

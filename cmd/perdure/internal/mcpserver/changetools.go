@@ -96,8 +96,10 @@ func accepted(id string, err error) (did string, data any, _ error) {
 func (s *server) addStarts() {
 	addChange(s, change[startArgs]{
 		operation: opStart, title: "Start an instance", effect: "Start an instance of an orchestration.",
-		look: func(ctx context.Context, c call[startArgs]) (*sight, error) { return s.lookForFree(ctx, c.in.ID) },
-		do: func(ctx context.Context, c call[startArgs], _ *sight) (string, any, error) {
+		inspect: func(ctx context.Context, c call[startArgs]) (*inspection, error) {
+			return s.inspectFreeID(ctx, c.in.ID)
+		},
+		do: func(ctx context.Context, c call[startArgs], _ *inspection) (string, any, error) {
 			id, err := s.hub.Client.Start(ctx, c.in.Name, payload(c.raw, "input"), client.WithInstanceID(c.in.ID),
 				client.WithVersion(c.in.Version), client.WithTags(c.in.Tags))
 			return "The instance was started.", httpapi.NewStartResponse(id), err
@@ -106,8 +108,10 @@ func (s *server) addStarts() {
 	addChange(s, change[idArgs]{
 		operation: opRestart, title: "Restart an instance",
 		effect: "Start the orchestration of an ended instance again, as a new instance with the same input.",
-		look:   func(ctx context.Context, c call[idArgs]) (*sight, error) { return s.lookAt(ctx, c.in.ID, true) },
-		do: func(ctx context.Context, c call[idArgs], _ *sight) (string, any, error) {
+		inspect: func(ctx context.Context, c call[idArgs]) (*inspection, error) {
+			return s.inspectInstance(ctx, c.in.ID, true)
+		},
+		do: func(ctx context.Context, c call[idArgs], _ *inspection) (string, any, error) {
 			id, err := s.hub.Client.Restart(ctx, c.in.ID)
 			return "A new instance was started.", httpapi.NewStartResponse(id), err
 		},
@@ -117,8 +121,10 @@ func (s *server) addStarts() {
 func (s *server) addMessages() {
 	addChange(s, change[raiseArgs]{
 		operation: opRaise, title: "Raise an event", effect: "Send an external event to an instance.",
-		look: func(ctx context.Context, c call[raiseArgs]) (*sight, error) { return s.lookAt(ctx, c.in.ID, false) },
-		do: func(ctx context.Context, c call[raiseArgs], _ *sight) (string, any, error) {
+		inspect: func(ctx context.Context, c call[raiseArgs]) (*inspection, error) {
+			return s.inspectInstance(ctx, c.in.ID, false)
+		},
+		do: func(ctx context.Context, c call[raiseArgs], _ *inspection) (string, any, error) {
 			// a repeated request of the client has the same ID
 			id := client.WithEventID(cmp.Or(c.in.EventID, c.in.Confirmation))
 			return accepted(c.in.ID, s.hub.Client.RaiseEvent(ctx, c.in.ID, c.in.Event, payload(c.raw, "data"), id))
@@ -126,8 +132,10 @@ func (s *server) addMessages() {
 	})
 	addChange(s, change[noteArgs]{
 		operation: opAnnotate, title: "Add a note", effect: "Add a note to an instance, which its status shows.",
-		look: func(ctx context.Context, c call[noteArgs]) (*sight, error) { return s.lookAt(ctx, c.in.ID, false) },
-		do: func(ctx context.Context, c call[noteArgs], _ *sight) (string, any, error) {
+		inspect: func(ctx context.Context, c call[noteArgs]) (*inspection, error) {
+			return s.inspectInstance(ctx, c.in.ID, false)
+		},
+		do: func(ctx context.Context, c call[noteArgs], _ *inspection) (string, any, error) {
 			err := s.hub.Client.Annotate(ctx, c.in.ID, c.in.Note)
 			return "The note was added.", httpapi.AcceptedResponse{InstanceID: c.in.ID}, err
 		},
@@ -135,8 +143,10 @@ func (s *server) addMessages() {
 	addChange(s, change[activityArgs]{
 		operation: opCancelActivity, title: "Cancel an activity",
 		effect: "Cancel one activity of an instance. The instance continues.",
-		look:   func(ctx context.Context, c call[activityArgs]) (*sight, error) { return s.lookAt(ctx, c.in.ID, true) },
-		do: func(ctx context.Context, c call[activityArgs], _ *sight) (string, any, error) {
+		inspect: func(ctx context.Context, c call[activityArgs]) (*inspection, error) {
+			return s.inspectInstance(ctx, c.in.ID, true)
+		},
+		do: func(ctx context.Context, c call[activityArgs], _ *inspection) (string, any, error) {
 			return accepted(c.in.ID, s.hub.Client.CancelActivity(ctx, c.in.ID, c.in.Activity, c.in.Message))
 		},
 	})
@@ -144,7 +154,9 @@ func (s *server) addMessages() {
 
 // addLifecycle adds the tools that end, pause and delete instances.
 func (s *server) addLifecycle() {
-	look := func(ctx context.Context, c call[messageArgs]) (*sight, error) { return s.lookAt(ctx, c.in.ID, false) }
+	inspect := func(ctx context.Context, c call[messageArgs]) (*inspection, error) {
+		return s.inspectInstance(ctx, c.in.ID, false)
+	}
 	for _, x := range []struct {
 		operation, title, effect string
 		send                     func(ctx context.Context, id, message string) error
@@ -160,15 +172,15 @@ func (s *server) addLifecycle() {
 		{opPause, "Pause an instance", "Pause an instance until it is resumed.", s.hub.Client.Pause},
 	} {
 		addChange(s, change[messageArgs]{
-			operation: x.operation, title: x.title, effect: x.effect, look: look,
-			do: func(ctx context.Context, c call[messageArgs], _ *sight) (string, any, error) {
+			operation: x.operation, title: x.title, effect: x.effect, inspect: inspect,
+			do: func(ctx context.Context, c call[messageArgs], _ *inspection) (string, any, error) {
 				return accepted(c.in.ID, x.send(ctx, c.in.ID, c.in.Message))
 			},
 		})
 	}
 	addChange(s, change[messageArgs]{
-		operation: opResume, title: "Resume an instance", effect: "Resume a paused instance.", look: look,
-		do: func(ctx context.Context, c call[messageArgs], _ *sight) (string, any, error) {
+		operation: opResume, title: "Resume an instance", effect: "Resume a paused instance.", inspect: inspect,
+		do: func(ctx context.Context, c call[messageArgs], _ *inspection) (string, any, error) {
 			err := s.hub.Client.Resume(ctx, c.in.ID, c.in.Message)
 			if errors.Is(err, client.ErrNotPaused) { // as in perdure resume
 				data := httpapi.AcceptedResponse{InstanceID: c.in.ID, NotPaused: true}
@@ -180,8 +192,10 @@ func (s *server) addLifecycle() {
 	addChange(s, change[idArgs]{
 		operation: opPurge, title: "Purge an instance",
 		effect: "Delete an ended instance and its history. They cannot be restored.",
-		look:   func(ctx context.Context, c call[idArgs]) (*sight, error) { return s.lookAt(ctx, c.in.ID, false) },
-		do: func(ctx context.Context, c call[idArgs], seen *sight) (string, any, error) {
+		inspect: func(ctx context.Context, c call[idArgs]) (*inspection, error) {
+			return s.inspectInstance(ctx, c.in.ID, false)
+		},
+		do: func(ctx context.Context, c call[idArgs], seen *inspection) (string, any, error) {
 			err := s.hub.Client.Purge(ctx, c.in.ID, client.IfCreatedAt(seen.status.CreatedAt))
 			return "The instance was deleted.", httpapi.AcceptedResponse{InstanceID: c.in.ID}, err
 		},
@@ -209,8 +223,8 @@ func (s *server) addLetters() {
 		},
 	} {
 		addChange(s, change[letterArgs]{
-			operation: x.operation, title: x.title, effect: x.effect, look: s.lookAtLetters,
-			do: func(ctx context.Context, c call[letterArgs], _ *sight) (string, any, error) {
+			operation: x.operation, title: x.title, effect: x.effect, inspect: s.inspectDeadLetters,
+			do: func(ctx context.Context, c call[letterArgs], _ *inspection) (string, any, error) {
 				done, err := x.act(ctx, letterQuery(&c.in, s.timeout))
 				did := fmt.Sprintf("%d dead letters done, %d kept, %d failed", done.Done, done.Skipped, done.Failed)
 				if err != nil {
@@ -230,8 +244,8 @@ func letterQuery(in *letterArgs, timeout time.Duration) admin.DeadLetterQuery {
 	return admin.DeadLetterQuery{Queue: in.Queue, IDs: in.IDs, TimeLimit: timeout / 3}
 }
 
-// lookAtLetters reads the dead letters that a change concerns. All of them must exist.
-func (s *server) lookAtLetters(ctx context.Context, c call[letterArgs]) (*sight, error) {
+// inspectDeadLetters reads the dead letters that a change concerns. All of them must exist.
+func (s *server) inspectDeadLetters(ctx context.Context, c call[letterArgs]) (*inspection, error) {
 	if n := len(c.in.IDs); n < 1 || n > maxLetters {
 		return nil, &provider.FieldError{
 			Field: "ids", Problem: fmt.Sprintf("must have 1 to %d entries, has %d", maxLetters, n),
@@ -250,7 +264,7 @@ func (s *server) lookAtLetters(ctx context.Context, c call[letterArgs]) (*sight,
 		return nil, cli.Exitf(cli.CodeError, "%d of %d dead letters not found; list them with dead_letters, "+
 			"and retry in a minute because the sweeper may hide them", missing, len(c.in.IDs))
 	}
-	return &sight{
+	return &inspection{
 		text: operations.DeadLetterTable(found.Items), data: map[string]any{nameItems: deadLetters(found.Items)},
 		state: strings.Join(seen, "\n"),
 	}, nil

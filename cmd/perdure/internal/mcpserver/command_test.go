@@ -57,7 +57,7 @@ func TestCommand_stdio_servesOneClient(t *testing.T) {
 	r := f.call("status", arguments{"id": "order-7"})
 	r.wantFacts(t, "order-7", "Pending")
 	f.confirm("pause", arguments{"id": "order-7"})
-	f.wantError("status", arguments{"id": "nobody"}, "instance not found")
+	f.wantError("status", arguments{"id": "missing"}, "instance not found")
 }
 
 func TestCommand_stdio_endsWithItsInput(t *testing.T) {
@@ -157,13 +157,13 @@ func TestCommand_listen_servesClientsWithTheToken(t *testing.T) {
 			req.Header.Set(name, value)
 		}
 		req.Host = c.host
-		answer, err := http.DefaultClient.Do(req)
+		toolResult, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = answer.Body.Close()
-		if answer.StatusCode != c.want {
-			t.Errorf("%s: status %d, want %d", name, answer.StatusCode, c.want)
+		_ = toolResult.Body.Close()
+		if toolResult.StatusCode != c.want {
+			t.Errorf("%s: status %d, want %d", name, toolResult.StatusCode, c.want)
 		}
 	}
 }

@@ -22,7 +22,7 @@ var (
 		"check the status before a new preview")
 	errConfirmationArgs = errors.New("confirmation belongs to a call with other arguments; " +
 		"call the tool without it for a new preview")
-	errConfirmationState = errors.New("what the preview showed has changed, and nothing was done; " +
+	errConfirmationState = errors.New("the previewed state has changed, and nothing was done; " +
 		"call the tool without confirmation for a new preview")
 )
 

@@ -28,7 +28,7 @@ func deadLetters(found []admin.DeadLetter) []httpapi.DeadLetter {
 	return all
 }
 
-func (s *server) deadLetters(ctx context.Context, c call[deadLetterArgs]) (*answer, error) {
+func (s *server) deadLetters(ctx context.Context, c call[deadLetterArgs]) (*toolResult, error) {
 	limit, err := limitOf(c.in.Limit, 20, 50)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s *server) deadLetters(ctx context.Context, c call[deadLetterArgs]) (*answ
 		return nil, err
 	}
 	n := fitting(docs, maxListBytes)
-	a := &answer{Summary: fmt.Sprintf("%d dead letters.", n)}
+	a := &toolResult{Summary: fmt.Sprintf("%d dead letters.", n)}
 	if !found.Complete || n < len(docs) {
 		a.notifyf("There may be more dead letters: count_dead_letters has the totals, and filters select others.")
 	}
@@ -54,7 +54,7 @@ func (s *server) deadLetters(ctx context.Context, c call[deadLetterArgs]) (*answ
 	}{found.Complete && n == len(docs)}, list{nameItems, docs[:n]})
 }
 
-func (s *server) countDeadLetters(ctx context.Context, _ call[noArgs]) (*answer, error) {
+func (s *server) countDeadLetters(ctx context.Context, _ call[noArgs]) (*toolResult, error) {
 	counts, err := s.hub.Admin.CountDeadLetters(ctx)
 	if err != nil {
 		return nil, err
@@ -69,6 +69,6 @@ func (s *server) countDeadLetters(ctx context.Context, _ call[noArgs]) (*answer,
 		total += c.Visible + c.InFlight
 		fmt.Fprintf(&text, "%s: about %d, including %d hidden\n", c.Queue, c.Visible+c.InFlight, c.InFlight)
 	}
-	a := &answer{Summary: fmt.Sprintf("About %d dead letters in %d queues.", total, len(counts))}
+	a := &toolResult{Summary: fmt.Sprintf("About %d dead letters in %d queues.", total, len(counts))}
 	return a, a.setData(text.String(), struct{}{}, list{"queues", docs[:fitting(docs, maxListBytes)]})
 }

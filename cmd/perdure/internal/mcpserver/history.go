@@ -101,7 +101,7 @@ type historyHead struct {
 	Next        int64                `json:"next,omitempty"`
 }
 
-func (s *server) history(ctx context.Context, c call[historyArgs]) (*answer, error) {
+func (s *server) history(ctx context.Context, c call[historyArgs]) (*toolResult, error) {
 	in := &c.in
 	limit, err := limitOf(in.Limit, 50, 200)
 	if err != nil {
@@ -124,12 +124,12 @@ func (s *server) history(ctx context.Context, c call[historyArgs]) (*answer, err
 	if err != nil {
 		return nil, err
 	}
-	return p.answer(st, execution)
+	return p.toolResult(st, execution)
 }
 
-func (p *events) answer(st client.Status, execution string) (*answer, error) {
+func (p *events) toolResult(st client.Status, execution string) (*toolResult, error) {
 	head := historyHead{InstanceID: st.InstanceID, ExecutionID: execution, Status: st.Status, Notes: st.Notes}
-	a := &answer{Summary: fmt.Sprintf("%d events.", len(p.items))}
+	a := &toolResult{Summary: fmt.Sprintf("%d events.", len(p.items))}
 	switch {
 	case p.more:
 		head.Next = p.items[len(p.items)-1].ID

@@ -97,7 +97,7 @@ func readPage[T any](limit int, read func(limit int) (items []T, next string, er
 	}
 }
 
-// notice says how to read the rest of a list.
+// notice describes how to read the rest of a list.
 func (p *page[T]) notice() string {
 	if p.next == "" {
 		return ""
@@ -105,7 +105,7 @@ func (p *page[T]) notice() string {
 	return "There are more items: repeat the call with cursor set to nextCursor."
 }
 
-func (s *server) list(ctx context.Context, c call[listArgs]) (*answer, error) {
+func (s *server) list(ctx context.Context, c call[listArgs]) (*toolResult, error) {
 	in := &c.in
 	limit, err := limitOf(in.Limit, 20, 100)
 	if err != nil {
@@ -125,11 +125,11 @@ func (s *server) list(ctx context.Context, c call[listArgs]) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return listAnswer(&p, q.Status == client.StatusPaused)
+	return listResult(&p, q.Status == client.StatusPaused)
 }
 
-func listAnswer(p *page[client.Status], pauses bool) (*answer, error) {
-	a := &answer{
+func listResult(p *page[client.Status], pauses bool) (*toolResult, error) {
+	a := &toolResult{
 		Summary: fmt.Sprintf("%d instances, the newest first.", len(p.items)), Notice: p.notice(), cursor: p.next,
 	}
 	text := instances.ListText(p.items, pauses)
@@ -198,7 +198,7 @@ func newStatusHead(st client.Status, p *httpapi.Pending) statusHead {
 	return head
 }
 
-func (s *server) status(ctx context.Context, c call[instanceArgs]) (*answer, error) {
+func (s *server) status(ctx context.Context, c call[instanceArgs]) (*toolResult, error) {
 	st, err := s.hub.Client.Status(ctx, c.in.ID)
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (s *server) status(ctx context.Context, c call[instanceArgs]) (*answer, err
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{Summary: fmt.Sprintf("The instance is %s.", st.Status)}
+	a := &toolResult{Summary: fmt.Sprintf("The instance is %s.", st.Status)}
 	if n := fitting(docs, maxListBytes); n < len(docs) || p != nil && p.Pending != nil && p.Total > n {
 		docs = docs[:n]
 		a.notifyf("Only %d pending tasks are listed: use the tool pending.", n)
@@ -222,7 +222,7 @@ func (s *server) status(ctx context.Context, c call[instanceArgs]) (*answer, err
 	return a, a.setData(text, newStatusHead(st, p), list{"pending", docs})
 }
 
-func (s *server) pending(ctx context.Context, c call[pendingArgs]) (*answer, error) {
+func (s *server) pending(ctx context.Context, c call[pendingArgs]) (*toolResult, error) {
 	limit, err := limitOf(c.in.Limit, 50, 100)
 	if err != nil {
 		return nil, err
@@ -245,7 +245,7 @@ func (s *server) pending(ctx context.Context, c call[pendingArgs]) (*answer, err
 		return nil, err
 	}
 
-	a := &answer{Summary: pendingSummary(&st, p, len(live.items))}
+	a := &toolResult{Summary: pendingSummary(&st, p, len(live.items))}
 	if n := fitting(docs, maxListBytes); n < len(docs) || p != nil && p.Total > n {
 		docs = docs[:n]
 		a.notifyf("Only %d pending tasks are listed: those that failed before, then the oldest.", n)
@@ -292,7 +292,7 @@ type blockedHead struct {
 	Blocked *client.BlockedState `json:"blocked,omitempty"`
 }
 
-func (s *server) blocked(ctx context.Context, c call[blockedArgs]) (*answer, error) {
+func (s *server) blocked(ctx context.Context, c call[blockedArgs]) (*toolResult, error) {
 	if c.in.ID == "" {
 		limit, err := limitOf(c.in.Limit, 20, 100)
 		if err != nil {
@@ -302,7 +302,7 @@ func (s *server) blocked(ctx context.Context, c call[blockedArgs]) (*answer, err
 		if err != nil {
 			return nil, err
 		}
-		return listAnswer(&p, false)
+		return listResult(&p, false)
 	}
 	st, err := s.hub.Client.Status(ctx, c.in.ID)
 	if err != nil {
@@ -317,7 +317,7 @@ func (s *server) blocked(ctx context.Context, c call[blockedArgs]) (*answer, err
 	if p != nil && p.Pending != nil {
 		head.Blocked = p.Blocked
 	}
-	a := &answer{Summary: fmt.Sprintf("The instance is %s.", st.Status)}
+	a := &toolResult{Summary: fmt.Sprintf("The instance is %s.", st.Status)}
 	if st.Status != client.StatusBlocked {
 		a.Summary = fmt.Sprintf("The instance is not blocked. It is %s.", st.Status)
 	}
@@ -335,7 +335,7 @@ type costHead struct {
 	Lines bool `json:"lines,omitempty"` // hides the lines
 }
 
-func (s *server) cost(ctx context.Context, c call[instanceArgs]) (*answer, error) {
+func (s *server) cost(ctx context.Context, c call[instanceArgs]) (*toolResult, error) {
 	cost, err := s.hub.Admin.EstimateCost(ctx, c.in.ID)
 	if err != nil {
 		return nil, err
@@ -344,6 +344,6 @@ func (s *server) cost(ctx context.Context, c call[instanceArgs]) (*answer, error
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{Summary: fmt.Sprintf("The instance has cost about $%.6f at list prices.", cost.Dollars)}
+	a := &toolResult{Summary: fmt.Sprintf("The instance has cost about $%.6f at list prices.", cost.Dollars)}
 	return a, a.setData(instances.CostText(&cost), costHead{CostEstimate: cost}, list{"lines", lines})
 }

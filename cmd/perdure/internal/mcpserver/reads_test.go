@@ -56,7 +56,7 @@ func cancelledOrder(f *fixture) {
 	f.now = began.Add(2 * time.Minute)
 }
 
-func TestTools_cancelledOrder_twoCallsTellWhyAndWhatStillRuns(t *testing.T) {
+func TestTools_cancelledOrder_twoCallsReportCauseAndRunningWork(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	cancelledOrder(f)
@@ -197,7 +197,7 @@ func TestReads_invalidArguments_areErrorsWithTheFix(t *testing.T) {
 	f := newFixture(t)
 	cancelledOrder(f)
 	f.connect()
-	f.wantError("status", arguments{"id": "nobody"}, "instance not found", "run perdure list")
+	f.wantError("status", arguments{"id": "missing"}, "instance not found", "run perdure list")
 	f.wantError("status", arguments{}, "id")
 	f.wantError("status", arguments{"id": "order-7", "unknown": 1}, "unknown")
 	f.wantError("list", arguments{"limit": 101}, "limit must be 1 to 100, is 101")

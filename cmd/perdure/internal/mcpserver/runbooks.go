@@ -167,7 +167,7 @@ func searchRunbooks(query string, limit int) ([]section, error) {
 	return best, nil
 }
 
-func (s *server) runbooks(_ context.Context, c call[runbookArgs]) (*answer, error) {
+func (s *server) runbooks(_ context.Context, c call[runbookArgs]) (*toolResult, error) {
 	if len(c.in.Query) > maxQueryBytes {
 		return nil, &provider.FieldError{
 			Field: "query", Problem: fmt.Sprintf("must have at most %d bytes, has %d", maxQueryBytes, len(c.in.Query)),
@@ -182,5 +182,5 @@ func (s *server) runbooks(_ context.Context, c call[runbookArgs]) (*answer, erro
 	if err != nil {
 		return nil, err
 	}
-	return &answer{Summary: fmt.Sprintf("%d sections.", len(found)), Runbooks: found}, nil
+	return &toolResult{Summary: fmt.Sprintf("%d sections.", len(found)), Runbooks: found}, nil
 }

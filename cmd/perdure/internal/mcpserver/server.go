@@ -89,13 +89,13 @@ type call[In any] struct {
 	raw map[string]json.RawMessage
 }
 
-// addTool adds a tool whose results are answers.
-func addTool[In any](s *server, t *mcp.Tool, run func(ctx context.Context, c call[In]) (*answer, error)) {
+// addTool adds a tool whose results have the type toolResult.
+func addTool[In any](s *server, t *mcp.Tool, run func(ctx context.Context, c call[In]) (*toolResult, error)) {
 	mcp.AddTool(s.mcp, t, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		ctx, cancel := context.WithTimeout(ctx, s.timeout)
 		defer cancel()
 		defer s.atEnd(cancel)()
-		result, err := s.run(ctx, func(ctx context.Context) (*answer, error) {
+		result, err := s.run(ctx, func(ctx context.Context) (*toolResult, error) {
 			c := call[In]{in: in, raw: map[string]json.RawMessage{}}
 			if doc := req.Params.Arguments; len(doc) > 0 {
 				if err := json.Unmarshal(doc, &c.raw); err != nil {
@@ -113,7 +113,7 @@ func addTool[In any](s *server, t *mcp.Tool, run func(ctx context.Context, c cal
 
 // run runs a call when fewer than maxCalls run.
 func (s *server) run(
-	ctx context.Context, call func(ctx context.Context) (*answer, error),
+	ctx context.Context, call func(ctx context.Context) (*toolResult, error),
 ) (*mcp.CallToolResult, error) {
 	select {
 	case s.slots <- struct{}{}:

@@ -74,7 +74,7 @@ type whyHead struct {
 	NextCursor  string               `json:"nextCursor,omitempty"`
 }
 
-func (s *server) why(ctx context.Context, c call[whyArgs]) (*answer, error) {
+func (s *server) why(ctx context.Context, c call[whyArgs]) (*toolResult, error) {
 	in := &c.in
 	limit, err := limitOf(in.Limit, 50, 100)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *server) why(ctx context.Context, c call[whyArgs]) (*answer, error) {
 		return nil, err
 	}
 
-	a := &answer{
+	a := &toolResult{
 		Summary: fmt.Sprintf("The instance is %s. The page has %d cancellations. The last one of %d causes is "+
 			"the root cause.", st.Status, len(p.items), len(causes)),
 		Notice: p.notice(),

@@ -231,8 +231,8 @@ func (v *Verification) addFinding(f *Finding) {
 	}
 }
 
-// worstFirst is the order of the outcomes in a result.
-var worstFirst = []Outcome{OutcomeWouldBlock, OutcomeStaysBlocked, OutcomeUnread, OutcomeOtherInputs}
+// mostSevereFirst is the order of the outcomes in a result.
+var mostSevereFirst = []Outcome{OutcomeWouldBlock, OutcomeStaysBlocked, OutcomeUnread, OutcomeOtherInputs}
 
 // Result returns the counts and the findings, the worst findings first.
 func (v *Verification) Result() Result {
@@ -247,7 +247,7 @@ func (v *Verification) Result() Result {
 	slices.SortFunc(r.Orchestrations, func(a, b VersionCount) int {
 		return cmp.Or(cmp.Compare(a.Orchestration, b.Orchestration), cmp.Compare(a.Version, b.Version))
 	})
-	for _, o := range worstFirst {
+	for _, o := range mostSevereFirst {
 		found := v.findings[o]
 		slices.SortFunc(found, func(a, b Finding) int { return cmp.Compare(a.InstanceID, b.InstanceID) })
 		r.Findings = append(r.Findings, found...)

@@ -27,14 +27,14 @@ func TestExitError_timeoutDuringRetry_namesThrottlingService(t *testing.T) {
 func TestResult_tooManyFindings_keepsMostSevere(t *testing.T) {
 	t.Parallel()
 	v := New(&cli.Env{}, nil, "")
-	tell := func(n int, id string, o Outcome) {
+	record := func(n int, id string, o Outcome) {
 		for range n {
 			v.addFinding(&Finding{InstanceID: id, Outcome: o})
 		}
 	}
-	tell(maxFindings+1, "inputs", OutcomeOtherInputs)
-	tell(maxFindings-1, "unread", OutcomeUnread)
-	tell(1, "blocks", OutcomeWouldBlock)
+	record(maxFindings+1, "inputs", OutcomeOtherInputs)
+	record(maxFindings-1, "unread", OutcomeUnread)
+	record(1, "blocks", OutcomeWouldBlock)
 	found := v.Result().Findings
 	ids := slices.Compact(func() (ids []string) {
 		for i := range found {

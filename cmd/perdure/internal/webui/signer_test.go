@@ -34,16 +34,16 @@ func TestAuthorizer_request_isSigned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := s.RoundTrip(r)
+	result, err := s.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
+	defer result.Body.Close()
 	var got struct {
 		Body   string      `json:"body"`
 		Header http.Header `json:"header"`
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&got); err != nil {
+	if err := json.NewDecoder(result.Body).Decode(&got); err != nil {
 		t.Fatal(err)
 	}
 	if auth := got.Header.Get("Authorization"); !strings.HasPrefix(auth,

@@ -12,9 +12,9 @@ import (
 
 func main() {
 	does := os.Getenv("FAKE_WORKER")
-	told := make(chan os.Signal, 1)
+	reported := make(chan os.Signal, 1)
 	if does == "" {
-		signal.Notify(told, syscall.SIGTERM)
+		signal.Notify(reported, syscall.SIGTERM)
 	}
 	_, onLambda := os.LookupEnv("AWS_LAMBDA_RUNTIME_API")
 	_, elsewhere := os.LookupEnv("PERDURE_TABLE")
@@ -29,7 +29,7 @@ func main() {
 	case "dies of the signal":
 		time.Sleep(time.Hour)
 	default:
-		<-told
+		<-reported
 		fmt.Println("stopped")
 	}
 }

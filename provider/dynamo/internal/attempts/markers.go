@@ -37,7 +37,7 @@ func markerKey(a *provider.Attempt) table.Item {
 // PutCrashMarker counts started deliveries, on condition that this delivery was not counted. A repetition after a lost
 // response is therefore not counted. The same applies to a function that was frozen while a later delivery started. An
 // attempt that is Batched counts only if there is no other marker.
-func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
+func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (crashCount int, err error) {
 	now := as.now()
 	condition := "attribute_not_exists(#delivery) OR #delivery < :delivery"
 	values := table.Item{

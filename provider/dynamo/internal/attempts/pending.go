@@ -47,7 +47,7 @@ func (as *Store) HeartbeatPending(
 // TimeOutPending updates the activity record, on condition that the stored heartbeat is the one that the caller has
 // read.
 func (as *Store) TimeOutPending(
-	ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time,
+	ctx context.Context, executionID string, activityID int64, attempt int, lastHeartbeatAt time.Time,
 ) (ended bool, err error) {
 	in := &dynamodb.UpdateItemInput{
 		Key:                       table.ExecutionKey(executionID, table.ActivitySK(activityID)),
@@ -56,9 +56,9 @@ func (as *Store) TimeOutPending(
 		ExpressionAttributeValues: table.Item{valueAttempt: table.Num(int64(attempt))},
 		ConditionExpression:       aws.String("#overOf = :attempt OR attribute_not_exists(#beatenAt)"),
 	}
-	if !beatenAt.IsZero() {
+	if !lastHeartbeatAt.IsZero() {
 		in.ConditionExpression = aws.String("#overOf = :attempt OR #beatenAt = :beatenAt")
-		in.ExpressionAttributeValues[":beatenAt"] = table.Str(table.FormatTime(beatenAt))
+		in.ExpressionAttributeValues[":beatenAt"] = table.Str(table.FormatTime(lastHeartbeatAt))
 	}
 	ended, err = as.putRecord(ctx, executionID, activityID, in)
 	return ended, wrapError(executionID, activityID, err)

@@ -72,7 +72,7 @@ func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.I
 			return err
 		}
 		if err := dl.cancelChildren(
-			ctx, in, append(unsettledChildren(s.Events, settled), answerCallers(s.Events)...),
+			ctx, in, append(unsettledChildren(s.Events, settled), responseToCallers(s.Events)...),
 		); err != nil {
 			return err
 		}
@@ -108,9 +108,9 @@ func unsettledChildren(events []history.Event, settled map[int64]bool) (children
 	return children
 }
 
-// answerCallers returns an end that responds to all callers that waited for updates in a segment. Callers drop a second
-// response.
-func answerCallers(events []history.Event) []history.Event {
+// responseToCallers returns an end that responds to all callers that waited for updates in a segment. Callers drop a
+// second response.
+func responseToCallers(events []history.Event) []history.Event {
 	end := history.Event{Kind: history.OrchestrationTerminated}
 	for e := range awaitedUpdates(events) {
 		end.Callers = append(end.Callers, *e.Parent)

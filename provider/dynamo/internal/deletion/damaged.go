@@ -26,7 +26,7 @@ func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 		return dl.dispatchEnd(ctx, &in, d)
 	}
 
-	callers, err := dl.unansweredCallers(ctx, &in, d.Head.Segment+1)
+	callers, err := dl.waitingCallers(ctx, &in, d.Head.Segment+1)
 	if err != nil {
 		return err
 	}
@@ -51,9 +51,9 @@ func (dl *Deleter) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 	return nil
 }
 
-// unansweredCallers finds the orchestrations that wait for updates without a result, in the readable part of a history.
+// waitingCallers finds the orchestrations that wait for updates without a result, in the readable part of a history.
 // If the search takes too long, it finds only the latest callers, which most likely still wait.
-func (dl *Deleter) unansweredCallers(
+func (dl *Deleter) waitingCallers(
 	ctx context.Context, in *provider.Instance, before int64,
 ) (callers []history.Parent, err error) {
 	release, err := dl.history.acquireLarge(ctx)
@@ -62,18 +62,18 @@ func (dl *Deleter) unansweredCallers(
 	}
 	defer release()
 
-	began, answered := dl.now(), map[string]bool{}
+	began, responded := dl.now(), map[string]bool{}
 	for s, err := range dl.history.segmentsBefore(ctx, in, before) {
 		if err != nil {
 			return nil, err
 		}
 		for i := range s.Events {
 			if e := &s.Events[i]; e.Kind == history.UpdateCompleted || e.Kind == history.UpdateRejected {
-				answered[e.EventID] = true
+				responded[e.EventID] = true
 			}
 		}
 		for e := range awaitedUpdates(s.Events) {
-			if !answered[e.EventID] && !slices.Contains(callers, *e.Parent) {
+			if !responded[e.EventID] && !slices.Contains(callers, *e.Parent) {
 				callers = append(callers, *e.Parent)
 			}
 		}

@@ -275,7 +275,7 @@ func (dl *Deleter) storePosition(ctx context.Context, in *provider.Instance, fro
 		update.ExpressionAttributeValues[":from"] = table.Str(from)
 	}
 	err := dl.Table.Update(ctx, in.InstanceID, update)
-	if _, overtaken := table.FailedItem(err, 0); overtaken {
+	if _, conflict := table.FailedItem(err, 0); conflict {
 		return errChanged
 	}
 	return err

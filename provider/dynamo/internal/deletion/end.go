@@ -84,9 +84,9 @@ func (dl *Deleter) tooOld(s provider.Segment) func(eventID int64) bool {
 	old := map[int64]bool{}
 	for i := range s.Events {
 		e := &s.Events[i]
-		outlives := e.Kind == history.DetachedOrchestrationScheduled || e.Kind == history.ExternalEventSent ||
+		survives := e.Kind == history.DetachedOrchestrationScheduled || e.Kind == history.ExternalEventSent ||
 			e.Kind == history.UpdateSent
-		old[e.ID] = outlives && dl.now().Sub(e.Time) >= queueRetention
+		old[e.ID] = survives && dl.now().Sub(e.Time) >= queueRetention
 	}
 	return func(id int64) bool { return old[id] }
 }

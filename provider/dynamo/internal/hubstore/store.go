@@ -135,27 +135,27 @@ func NewPositions(t *table.Table, log *slog.Logger) *Positions { return &Positio
 // attrPosition holds the position as JSON.
 const attrPosition = "mark"
 
-// Read reads the position of a duty. If there is no position, or if this release cannot read it, Read does not change
-// into, and the duty starts from the beginning.
-func (ps *Positions) Read(ctx context.Context, duty string, into any) error {
-	it, err := ps.table.Get(ctx, "", table.SweepPositionKey(duty), provider.Eventual)
+// Read reads the position with a name. If there is no position, or if this release cannot read it, Read does not change
+// into, and the sweep starts from the beginning.
+func (ps *Positions) Read(ctx context.Context, name string, into any) error {
+	it, err := ps.table.Get(ctx, "", table.SweepPositionKey(name), provider.Eventual)
 	if at := table.GetString(it, attrPosition); err == nil && at != "" {
 		if err := json.Unmarshal([]byte(at), into); err != nil {
 			ps.log.WarnContext(ctx, "sweep position unreadable, starting over",
-				"event", logevent.SweepPositionUnreadable, "duty", duty, "error", err)
+				"event", logevent.SweepPositionUnreadable, "duty", name, "error", err)
 		}
 	}
 	return err
 }
 
-// Put stores the position of a duty. If two sweeps are concurrent, the last write counts, and some instances are
+// Put stores the position with a name. If two sweeps are concurrent, the last write counts, and some instances are
 // checked again.
-func (ps *Positions) Put(ctx context.Context, duty string, mark any) error {
+func (ps *Positions) Put(ctx context.Context, name string, mark any) error {
 	at, err := json.Marshal(mark)
 	if err != nil {
-		return fmt.Errorf("dynamo: position of the sweeper: %s: %w", duty, err)
+		return fmt.Errorf("dynamo: position of the sweeper: %s: %w", name, err)
 	}
-	it := table.SweepPositionKey(duty)
+	it := table.SweepPositionKey(name)
 	it[attrPosition] = table.Str(string(at))
 	return ps.table.PutItem(ctx, "", it)
 }

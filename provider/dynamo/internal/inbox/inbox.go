@@ -83,7 +83,7 @@ func deduplicationID(m *provider.Message) string {
 	case provider.MessageEventSent, provider.MessageUpdateSent:
 		return table.Digest(string(m.Kind), m.InstanceID, provider.StartID(m.Parent.ExecutionID, m.Parent.EventID))
 	case provider.MessageEventAnswered:
-		return answerID(m)
+		return responseID(m)
 	case provider.MessageStart:
 		return table.Digest(string(m.Kind), m.InstanceID, m.StartID)
 	case provider.MessageChildOutcome, provider.MessageCancelChildOutcome, provider.MessageUpdateAnswered:
@@ -129,8 +129,8 @@ func outcomesID(m *provider.Message) string {
 	return table.Digest(parts...)
 }
 
-// answerID is deduplicationID for a response to events.
-func answerID(m *provider.Message) string {
+// responseID is deduplicationID for a response to events.
+func responseID(m *provider.Message) string {
 	parts := []string{string(m.Kind), m.ExecutionID, m.ChildID, strconv.FormatBool(m.Error != nil)}
 	for _, r := range m.SourceEventIDs {
 		parts = append(parts, strconv.FormatInt(r.First, 10), strconv.FormatInt(r.Last, 10))

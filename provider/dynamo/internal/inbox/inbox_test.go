@@ -54,8 +54,8 @@ func TestDedupID_repeatedMessage_isEqualOnlyForIdempotentKinds(t *testing.T) {
 		"event without one":        {of(provider.MessageEventRaised), false},
 		"event of an instance":     {of(provider.MessageEventSent), true},
 		"update of an instance":    {of(provider.MessageUpdateSent), true},
-		"answer to events":         {of(provider.MessageEventAnswered), true},
-		"answer to an update":      {of(provider.MessageUpdateAnswered), true},
+		"response to events":       {of(provider.MessageEventAnswered), true},
+		"response to an update":    {of(provider.MessageUpdateAnswered), true},
 		"end of a child":           {of(provider.MessageChildOutcome), true},
 		"why a child is not ended": {of(provider.MessageCancelChildOutcome), true},
 		"cancel by a parent":       {of(provider.MessageCancel), true},
@@ -100,9 +100,9 @@ func TestDedupID_differentMessages_differ(t *testing.T) {
 		return m
 	}
 	add("3/1", outcomes("x", 3, 1))
-	handedOver := outcomes("x", 3, 1)
-	handedOver.Kind = provider.MessageActivityPending
-	add("3/1 is pending", handedOver)
+	transferred := outcomes("x", 3, 1)
+	transferred.Kind = provider.MessageActivityPending
+	add("3/1 is pending", transferred)
 	for _, name := range []string{"a look", "the next look"} {
 		at := time.Unix(int64(len(name)), 0)
 		add(name, provider.Message{

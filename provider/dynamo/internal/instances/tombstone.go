@@ -35,13 +35,13 @@ func IsDeleting(it table.Item) bool {
 // instance's own (R10), and the watermark (R3).
 func (is *Store) Tombstone(it table.Item) table.Item {
 	now := is.now()
-	lives := append(DeletedStarts(it), table.Str(table.GetString(it, table.AttrStartID)))
+	starts := append(DeletedStarts(it), table.Str(table.GetString(it, table.AttrStartID)))
 	t := table.Item{
 		table.AttrTombstone:      table.Str(table.FormatTime(now)),
 		table.AttrTTL:            table.Unix(now.Add(table.TombstoneLifetime)),
 		table.AttrRejectedCount:  table.Num(table.GetNumber(it, table.AttrRejectedCount)),
 		table.AttrRejectedStarts: it[table.AttrRejectedStarts],
-		table.AttrDeletedStarts:  &types.AttributeValueMemberL{Value: lives[max(0, len(lives)-MaxStoredStarts):]},
+		table.AttrDeletedStarts:  &types.AttributeValueMemberL{Value: starts[max(0, len(starts)-MaxStoredStarts):]},
 		table.AttrWM:             it[table.AttrWM],
 		table.AttrInbox:          it[table.AttrInbox],
 		table.AttrPK:             it[table.AttrPK],
@@ -95,8 +95,8 @@ func IsDeletedStart(it table.Item, startID string) bool {
 
 // DeletedStarts returns the starts of the deleted incarnations of an ID, the latest last.
 func DeletedStarts(it table.Item) []types.AttributeValue {
-	if lives, ok := it[table.AttrDeletedStarts].(*types.AttributeValueMemberL); ok {
-		return slices.Clone(lives.Value)
+	if starts, ok := it[table.AttrDeletedStarts].(*types.AttributeValueMemberL); ok {
+		return slices.Clone(starts.Value)
 	}
 	return nil
 }

@@ -58,9 +58,9 @@ func TestParseCursor_positionOutsideTheList_isRejected(t *testing.T) {
 	}{
 		"a place":                     {after, cursor{Before: place + "#12345678"}, true},
 		"of a damaged instance":       {after, cursor{Before: "yesterday"}, true},
-		"older than what is listed":   {after, cursor{Before: "2025-12-31T23:59:59.999Z#12345678"}, false},
+		"older than the list":         {after, cursor{Before: "2025-12-31T23:59:59.999Z#12345678"}, false},
 		"a place before":              {before, cursor{Before: place + "#12345678"}, true},
-		"newer than what is listed":   {before, cursor{Before: "2026-08-01T00:00:00.000Z#12345678"}, false},
+		"newer than the list":         {before, cursor{Before: "2026-08-01T00:00:00.000Z#12345678"}, false},
 		"NUL":                         {after, cursor{Before: "\x00"}, false},
 		"NUL at its end":              {after, cursor{Before: place + "\x00"}, false},
 		"a C1 control":                {after, cursor{Before: place + "\u0085"}, false},
@@ -141,7 +141,7 @@ func TestCreatedKey_sortsByTimeAndIsUnique(t *testing.T) {
 
 func TestDecodeInstance_damagedItem_isAnError(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(table.Item){
+	for name, damage := range map[string]func(table.Item){
 		"created": func(it table.Item) { it[table.AttrCreated] = table.Str("yesterday") },
 		"updated": func(it table.Item) { delete(it, "updated") },
 		"tags":    func(it table.Item) { it["tags"] = table.Str("{") },
@@ -152,7 +152,7 @@ func TestDecodeInstance_damagedItem_isAnError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		spoil(it)
+		damage(it)
 		if _, err := instances.Decode(it); err == nil {
 			t.Errorf("an item with an invalid %s is decoded", name)
 		}

@@ -28,9 +28,9 @@ const (
 	attrSendRefused = "failures"
 	// cursorRefusals limits the size of the stored rejections. With more rejections, the cursor does not advance.
 	cursorRefusals = 300 << 10
-	// cursorLife is the maximum time after which a message can refer to its segment: 14 days in the queue, and 14 days
-	// in the dead-letter queue.
-	cursorLife = table.TombstoneLifetime
+	// cursorLifetime is the maximum time after which a message can refer to its segment: 14 days in the queue, and 14
+	// days in the dead-letter queue.
+	cursorLifetime = table.TombstoneLifetime
 	// keepTime limits the write of the cursor after the context of the sends has ended. Two such writes take less than
 	// the reserve of an invocation.
 	keepTime = 800 * time.Millisecond
@@ -96,7 +96,7 @@ func (ob *Outbox) writeCursor(ctx context.Context, c *cursor) {
 
 	it := c.key()
 	it[attrUpTo] = table.Num(c.reached)
-	it[table.AttrTTL] = table.Unix(ob.now().Add(cursorLife))
+	it[table.AttrTTL] = table.Unix(ob.now().Add(cursorLifetime))
 	if c.run != "" {
 		it[table.AttrTakenBy] = table.Str(c.run)
 	}

@@ -38,13 +38,13 @@ func (ob *Outbox) SendActivityEnds(
 	}
 
 	var ends []provider.ActivityOutcome
-	var graces outputs.Set
+	var gracePeriods outputs.Set
 	for r, err := range attempts.ReadRetriesOf(ctx, ob.Attempts, x.ExecutionID, waits) {
 		if err != nil {
 			return err
 		}
 		if r.Pending != nil {
-			graces.Timers = append(graces.Timers, ob.graceTimer(x, sequence, &r))
+			gracePeriods.Timers = append(gracePeriods.Timers, ob.graceTimer(x, sequence, &r))
 			continue
 		}
 		if !ob.Timers.MayHaveStarted(r.At) {
@@ -70,7 +70,7 @@ func (ob *Outbox) SendActivityEnds(
 	if err := ob.Inbox.Send(ctx, ms...); err != nil {
 		return err
 	}
-	_, err := ob.SendOutputs(ctx, &graces)
+	_, err := ob.SendOutputs(ctx, &gracePeriods)
 	return err
 }
 

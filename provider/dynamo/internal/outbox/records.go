@@ -198,7 +198,7 @@ func (b *Sender) WriteRecord(ctx context.Context) {
 // recordWrite returns the write of a dispatch record, or nil if it is too large.
 func (b *Sender) recordWrite(t *acceptedOutputs) *dynamodb.PutItemInput {
 	it := table.ExecutionKey(t.executionID, table.CursorSK(t.head)+recordSuffix)
-	it[table.AttrTTL] = table.Unix(b.outbox.now().Add(cursorLife))
+	it[table.AttrTTL] = table.Unix(b.outbox.now().Add(cursorLifetime))
 	in := &dynamodb.PutItemInput{
 		Item: it, ConditionExpression: aws.String(notLaterRun),
 		ExpressionAttributeValues:           table.Item{ValueRun: table.Str(cmp.Or(t.run, noRun))},

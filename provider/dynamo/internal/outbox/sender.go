@@ -116,7 +116,7 @@ func (b *Sender) outputsOf(x outputs.Origin, s provider.Segment, settled func(ev
 
 // Flush sends the added outputs, and returns all outputs so far that can never be sent.
 func (b *Sender) Flush(ctx context.Context) ([]provider.OutputFailure, error) {
-	answers := b.pending.UpdateResults
+	results := b.pending.UpdateResults
 	queues, refused, err := b.outbox.encode(ctx, &b.pending)
 	b.pending = outputs.Set{}
 	b.Rejected = append(b.Rejected, refused...)
@@ -126,7 +126,7 @@ func (b *Sender) Flush(ctx context.Context) ([]provider.OutputFailure, error) {
 	never, err := b.sendNew(ctx, queues, b.repeated)
 	b.Rejected = append(b.Rejected, rejectedOutputs(never)...)
 	if err == nil {
-		err = b.outbox.Updates.Put(ctx, answers...)
+		err = b.outbox.Updates.Put(ctx, results...)
 	}
 	return b.Rejected, err
 }

@@ -29,12 +29,12 @@ func (ob *Outbox) writeStatus(ctx context.Context, u *instances.Projection) erro
 	if err == nil || u.Required() {
 		return err
 	}
-	asked := ob.scheduleRefresh(
+	requested := ob.scheduleRefresh(
 		ctx,
 		&provider.Message{InstanceID: u.InstanceID, ExecutionID: u.ExecutionID, Segment: u.Sequence, TimerID: u.Event},
 	)
 	ob.log.WarnContext(ctx, "status write failed, refreshing it later", "event", logevent.StatusWriteFailed,
-		"instance", u.InstanceID, "execution", u.ExecutionID, "status", u.Status, "error", errors.Join(err, asked))
+		"instance", u.InstanceID, "execution", u.ExecutionID, "status", u.Status, "error", errors.Join(err, requested))
 	return nil
 }
 

@@ -207,11 +207,11 @@ func (c *request) addDue(ctx context.Context) error {
 
 // verify checks that the head is current, if no write has done so and no commit will.
 func (c *request) verify(ctx context.Context) error {
-	needless := len(c.Due) == 0
+	unneeded := len(c.Due) == 0
 	for _, v := range c.verdicts {
-		needless = needless && v == provider.RetryExhausted
+		unneeded = unneeded && v == provider.RetryExhausted
 	}
-	if c.verified || needless {
+	if c.verified || unneeded {
 		return nil
 	}
 	if err := c.retries.Table.Transact(

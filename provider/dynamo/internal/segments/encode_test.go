@@ -143,7 +143,7 @@ func TestDecodeAll_incompleteOrCorruptItems_areDetected(t *testing.T) {
 		return func(items []table.Item) []table.Item { items[n][name] = v; return items }
 	}
 	for name, c := range map[string]struct {
-		spoil   func([]table.Item) []table.Item
+		damage  func([]table.Item) []table.Item
 		corrupt bool
 	}{
 		"no first segment":        {drop(0), false},
@@ -171,7 +171,7 @@ func TestDecodeAll_incompleteOrCorruptItems_areDetected(t *testing.T) {
 		for n := range items {
 			items[n] = maps.Clone(items[n])
 		}
-		_, err := decodeAll(c.spoil(items))
+		_, err := decodeAll(c.damage(items))
 		_, torn := errors.AsType[*table.TornError](err)
 		if torn == c.corrupt || errors.Is(err, provider.ErrCorrupt) != c.corrupt {
 			t.Errorf("%s: %v", name, err)

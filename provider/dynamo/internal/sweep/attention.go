@@ -24,9 +24,9 @@ func yieldAll(found []provider.Instance, errs []error, yield func([]provider.Ins
 }
 
 const (
-	// dutyBlocked and dutyDeleting are the names of the stored positions.
-	dutyBlocked  = "blocked"
-	dutyDeleting = "deleting"
+	// blockedPosition and deletingPosition are the names of the stored positions.
+	blockedPosition  = "blocked"
+	deletingPosition = "deleting"
 
 	blockedAtOnce  = 250
 	deletingAtOnce = 16 // each can take a long time
@@ -51,7 +51,7 @@ func (ss *Searches) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.I
 		last, err := ss.builds.LatestID(ctx)
 		var mark blockedRound
 		if err == nil {
-			err = ss.positions.Read(ctx, dutyBlocked, &mark)
+			err = ss.positions.Read(ctx, blockedPosition, &mark)
 			mark.stored = true
 		}
 		if err != nil {
@@ -130,7 +130,7 @@ func (ss *Searches) storePassed(
 		*mark = mark.passed(partition, instances.PositionOf(page[len(page)-1]))
 	}
 	mark.Through, mark.stored = mark.Through || through, true
-	return ss.positions.Put(ctx, dutyBlocked, *mark)
+	return ss.positions.Put(ctx, blockedPosition, *mark)
 }
 
 // stalledAfter is the time without progress after which the sweeper continues a deletion.
@@ -143,7 +143,7 @@ func (ss *Searches) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.
 	return func(yield func([]provider.Instance, error) bool) {
 		before := table.FormatTime(ss.now().Add(-stalledAfter))
 		var begun instances.IndexPosition
-		if err := ss.positions.Read(ctx, dutyDeleting, &begun); err != nil {
+		if err := ss.positions.Read(ctx, deletingPosition, &begun); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -167,7 +167,7 @@ func (ss *Searches) searchDeleting(
 	for {
 		page, err := ss.table.QueryPage(ctx, "", in)
 		if err == nil && len(page) > 0 {
-			err = ss.positions.Put(ctx, dutyDeleting, instances.PositionOf(page[len(page)-1]))
+			err = ss.positions.Put(ctx, deletingPosition, instances.PositionOf(page[len(page)-1]))
 		}
 		if err != nil {
 			yield(nil, err)

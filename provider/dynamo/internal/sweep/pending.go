@@ -59,13 +59,13 @@ func (ss *Searches) PendingInstances(
 		searches := []pendingSearch{
 			&creationSearch{
 				searches: ss,
-				duty:     "pending",
+				position: "pending",
 				from:     func(ctx context.Context) (string, error) { return ss.nearStart(ctx, startedBefore) },
 				to:       table.FormatTime(startedBefore),
 			},
 			&creationSearch{
 				searches: ss,
-				duty:     "pending-late",
+				position: "pending-late",
 				to:       table.FormatTime(startedBefore.Add(-lateDelay)),
 				late:     true,
 			},
@@ -158,7 +158,7 @@ func (ss *Searches) markPending(
 	values[":attention"] = table.Str(table.AttentionPending)
 	values[":next"] = table.Str(table.FormatTime(next))
 
-	_, noticed, err := ss.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
+	_, updated, err := ss.table.UpdateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
 		Key:                       table.InstanceKey(in.InstanceID),
 		UpdateExpression:          aws.String("SET attention = :attention, updated = :next"),
 		ConditionExpression:       aws.String("#status = :status AND " + condition),
@@ -169,7 +169,7 @@ func (ss *Searches) markPending(
 		_, again := l.(*dueSearch)
 		return in, due && !again, err
 	}
-	return in, due && noticed, nil
+	return in, due && updated, nil
 }
 
 // nextCheck returns the time of the next check of a pending instance, and whether it is due for a wake now. It is due
@@ -185,7 +185,7 @@ func nextCheck(in *provider.Instance, startedBefore, now time.Time) (next time.T
 // creationSearch searches the creation index, all shards concurrently, each from its last position.
 type creationSearch struct {
 	searches *Searches
-	duty     string
+	position string
 	// the start of a shard without a position; nil means its oldest instance
 	from func(ctx context.Context) (string, error)
 	to   string
@@ -242,7 +242,7 @@ func (s *creationSearch) next(ctx context.Context) (found []table.Item, over boo
 
 func (s *creationSearch) begin(ctx context.Context) error {
 	var kept []string // one position per shard
-	if err := s.searches.positions.Read(ctx, s.duty, &kept); err != nil {
+	if err := s.searches.positions.Read(ctx, s.position, &kept); err != nil {
 		return err
 	}
 
@@ -323,7 +323,7 @@ func (s *creationSearch) commit(ctx context.Context) error {
 	if s.at == s.kept {
 		return nil
 	}
-	err := s.searches.positions.Put(ctx, s.duty, s.at[:])
+	err := s.searches.positions.Put(ctx, s.position, s.at[:])
 	if err == nil {
 		s.kept = s.at
 	}

@@ -7,21 +7,21 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 )
 
-// looks simulates runs of the sweeper that find blocked instances. Each run uses the build that has reported last.
-type looks struct {
+// sweeps simulates runs of the sweeper that find blocked instances. Each run uses the build that has reported last.
+type sweeps struct {
 	t    *testing.T
 	mark blockedRound
 	now  time.Time
 }
 
-func newLooks(t *testing.T) *looks {
+func newSweeps(t *testing.T) *sweeps {
 	t.Helper()
-	return &looks{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	return &sweeps{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
 // look simulates a run after some time, and reports whether the run begins a round. The run completes the round unless
 // cut is true.
-func (l *looks) look(after time.Duration, build string, cut bool) (begins bool) {
+func (l *sweeps) look(after time.Duration, build string, cut bool) (begins bool) {
 	l.now = l.now.Add(after)
 	before := l.mark
 	l.mark = l.mark.round(build, l.now)
@@ -34,7 +34,7 @@ func (l *looks) look(after time.Duration, build string, cut bool) (begins bool) 
 	return begins
 }
 
-func (l *looks) want(after time.Duration, build string, begins bool) {
+func (l *sweeps) want(after time.Duration, build string, begins bool) {
 	l.t.Helper()
 	if got := l.look(after, build, false); got != begins {
 		l.t.Errorf("%v later, latest build %s: begins a round %v, want %v; %+v", after, build, got, begins, l.mark)
@@ -43,7 +43,7 @@ func (l *looks) want(after time.Duration, build string, begins bool) {
 
 func TestBlockedRound_newBuild_beginsImmediately(t *testing.T) {
 	t.Parallel()
-	l := newLooks(t)
+	l := newSweeps(t)
 	l.want(0, "a", true)
 	l.want(2*time.Minute, "a", false)
 	l.look(0, "b", true)
@@ -62,7 +62,7 @@ func TestBlockedRound_rolledBackBuild_beginsTenMinutesAfterTheLastRound(t *testi
 		"after rounds of both": {45 * time.Minute, 0},
 		"an hour after":        {3 * time.Hour, 0},
 	} {
-		l := newLooks(t)
+		l := newSweeps(t)
 		l.look(0, "a", false)
 		l.look(time.Hour, "b", false)
 		last := l.now
@@ -83,7 +83,7 @@ func TestBlockedRound_rolledBackBuild_beginsTenMinutesAfterTheLastRound(t *testi
 
 func TestBlockedRound_alternatingBuilds_beginsAtMostTwiceAnHour(t *testing.T) {
 	t.Parallel()
-	l := newLooks(t)
+	l := newSweeps(t)
 	builds := []string{"a", "b", "c"}
 	rounds := 0
 	for n := range 24 * 30 {
@@ -104,7 +104,7 @@ func TestBlockedRound_alternatingBuilds_beginsAtMostTwiceAnHour(t *testing.T) {
 
 func TestBlockedRound_buildsAlternateDuringARound_isCompletedFirst(t *testing.T) {
 	t.Parallel()
-	l := newLooks(t)
+	l := newSweeps(t)
 	l.look(0, "a", false)
 	l.look(2*time.Minute, "b", true)
 	for n := range 60 {
@@ -122,7 +122,7 @@ func TestBlockedRound_buildsAlternateDuringARound_isCompletedFirst(t *testing.T)
 // The marks are from a clock that was far ahead, and from an earlier release.
 func TestBlockedRound_invalidMark_beginsANewRound(t *testing.T) {
 	t.Parallel()
-	l := newLooks(t)
+	l := newSweeps(t)
 	ahead := l.now.Add(24 * time.Hour)
 	l.mark = blockedRound{Build: "a", Next: ahead, Through: true}
 	l.want(0, "a", true)

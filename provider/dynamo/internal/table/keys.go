@@ -293,12 +293,12 @@ func CursorSK(sequence int64) string { return NumberedSK(SKCursors, sequence) }
 // queue (R17).
 const TombstoneLifetime = 30 * 24 * time.Hour
 
-// SKSweep is the prefix of the sort keys of the items that store the progress of the sweeper's duties. The key without
-// a suffix belongs to earlier releases, which had one position for all duties.
+// SKSweep is the prefix of the sort keys of the items that store the progress of the sweeper's repairs. The key without
+// a suffix belongs to earlier releases, which had one position for all repairs.
 const SKSweep = "watch"
 
 // SweepPositionKey returns the key of the position of a sweeper's search.
-func SweepPositionKey(duty string) Item { return HubKey(SKSweep + "#" + duty) }
+func SweepPositionKey(name string) Item { return HubKey(SKSweep + "#" + name) }
 
 // TimeFormat has a fixed width, so that texts sort by time.
 const TimeFormat = "2006-01-02T15:04:05.000Z"

@@ -30,17 +30,17 @@ func (wq *WorkQueues) RenewLocks(
 	}
 
 	records := make([]provider.Record, len(items))
-	asked := map[string]*cancelRead{}
+	requested := map[string]*cancelRead{}
 	for i := range items {
 		it := &items[i]
 		if records[i] = it.Record; it.ExecutionID == "" {
 			continue
 		}
 		from := max(it.Segment, it.CancelsFrom)
-		if x := asked[it.ExecutionID]; x != nil {
+		if x := requested[it.ExecutionID]; x != nil {
 			x.from = min(x.from, from)
 		} else {
-			asked[it.ExecutionID] = &cancelRead{from: from}
+			requested[it.ExecutionID] = &cancelRead{from: from}
 		}
 	}
 
@@ -49,8 +49,8 @@ func (wq *WorkQueues) RenewLocks(
 	if err != nil {
 		return nil, err
 	}
-	for _, executionID := range slices.Sorted(maps.Keys(asked)) {
-		x := asked[executionID]
+	for _, executionID := range slices.Sorted(maps.Keys(requested)) {
+		x := requested[executionID]
 		calls = append(calls, func() error {
 			x.cancels, _, x.err = wq.cancels.ReadCancels(reading, executionID, x.from)
 			return x.err
@@ -58,7 +58,7 @@ func (wq *WorkQueues) RenewLocks(
 	}
 	err = awscall.Parallel(calls...)
 	for i := range items {
-		if x := asked[items[i].ExecutionID]; x != nil {
+		if x := requested[items[i].ExecutionID]; x != nil {
 			renewals[i].Cancel = x.cancels.Of(items[i].ActivityID)
 			renewals[i].CancelErr = x.err
 		}

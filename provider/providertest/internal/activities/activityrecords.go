@@ -107,7 +107,7 @@ func emptyRecord(f *kit.Fixture) {
 func unknownRecord(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
-	for _, executionID := range []string{e.Instance.ExecutionID, "nobody's"} {
+	for _, executionID := range []string{e.Instance.ExecutionID, "unknown"} {
 		wantRecord(f, executionID, provider.ActivityRecord{ActivityID: 3})
 		if all := recordsOf(f, executionID); len(all) > 0 {
 			f.T.Errorf("got unexpected activity records %s", kit.Text(all))

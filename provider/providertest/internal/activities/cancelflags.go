@@ -184,7 +184,7 @@ func cancelUnknown(f *kit.Fixture) {
 	e.Ack(recordTurn(e, cancels("requested", one(3), one(4711))))
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	f.WantStatus("a", provider.StatusRunning)
-	if c := f.Cancels("nobody's"); len(c) > 0 {
+	if c := f.Cancels("unknown"); len(c) > 0 {
 		f.T.Errorf("unknown execution has the record %s", kit.Text(c))
 	}
 }

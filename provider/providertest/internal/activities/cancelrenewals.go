@@ -77,7 +77,7 @@ func renewLeases(f *kit.Fixture) {
 		return
 	}
 	f.Must(f.Provider.DeleteRecords(f.Ctx(), kit.Queue, items[0].Record))
-	leases[2].Record.ReceiptHandle = "nobody's"
+	leases[2].Record.ReceiptHandle = "unknown"
 	renewals, err = f.Provider.RenewWorkItemLocks(f.Ctx(), kit.Queue, kit.LongLock, leases...)
 	f.Must(err)
 	if r := renewals; !r[0].Lost || r[1].Lost || !r[2].Lost || !r[0].Until.IsZero() || r[1].Until.IsZero() ||

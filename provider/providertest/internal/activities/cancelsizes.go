@@ -93,7 +93,7 @@ func severalItems(f *kit.Fixture) {
 	t := e.Turn(kit.TurnStarted())
 	for id := range int64(600) {
 		t.Cancels = append(t.Cancels, provider.ActivityCancel{
-			IDs: []history.Range{one(id + 3)}, Reason: gibberish(uint64(id), 1<<10), At: f.StoredNow(),
+			IDs: []history.Range{one(id + 3)}, Reason: incompressible(uint64(id), 1<<10), At: f.StoredNow(),
 		})
 	}
 	e.Ack(t)
@@ -110,8 +110,8 @@ func severalItems(f *kit.Fixture) {
 	}
 }
 
-// gibberish returns text that does not compress. Each seed results in a different text.
-func gibberish(seed uint64, n int) string {
+// incompressible returns text that does not compress. Each seed results in a different text.
+func incompressible(seed uint64, n int) string {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	b := make([]byte, n)
 	for i := range b {
@@ -125,7 +125,7 @@ func tooManyCancels(f *kit.Fixture) {
 	t := e.Turn(kit.TurnStarted())
 	for id := range int64(6 << 10) {
 		t.Cancels = append(t.Cancels, provider.ActivityCancel{
-			IDs: []history.Range{one(id + 3)}, Reason: gibberish(uint64(id), 1<<10), At: f.StoredNow(),
+			IDs: []history.Range{one(id + 3)}, Reason: incompressible(uint64(id), 1<<10), At: f.StoredNow(),
 		})
 	}
 	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)

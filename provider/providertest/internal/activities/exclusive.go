@@ -47,9 +47,9 @@ func ofOtherKeys(f *kit.Fixture, queue string, held []provider.LockedWorkItem) [
 	return more
 }
 
-// exclusiveAgain checks that a repeated dispatch adds no copy. A resent work item and a work item of another attempt
+// exclusiveResent checks that a repeated dispatch adds no copy. A resent work item and a work item of another attempt
 // are not duplicates.
-func exclusiveAgain(f *kit.Fixture) {
+func exclusiveResent(f *kit.Fixture) {
 	queue := history.ExclusiveQueue(kit.Queue)
 	f.Start("a").Commit(kit.TurnStarted(), kit.Exclusively(kit.Queue, "a"))
 	records := f.Receive(queue)

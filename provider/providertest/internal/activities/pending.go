@@ -54,9 +54,9 @@ func (e holding) waiting() provider.PendingAttempt {
 }
 
 // keep stores the first attempt of activity #3 as pending, if the stored value is was. by is the ID of the message.
-func (e holding) keep(was provider.ActivityRetry, by string, lookAt time.Time) error {
+func (e holding) keep(was provider.ActivityRetry, by string, inspectInstance time.Time) error {
 	return e.F.Provider.PutPendingAttempts(e.F.Ctx(), e.Instance.InstanceID, e.Head, provider.PendingAttemptUpdate{
-		ActivityID: 3, Attempt: 1, Was: was, Pending: e.waiting(), NextCheckAt: lookAt, NextCheckID: by,
+		ActivityID: 3, Attempt: 1, Was: was, Pending: e.waiting(), NextCheckAt: inspectInstance, NextCheckID: by,
 	})
 }
 
@@ -245,8 +245,8 @@ func limitReportedAgain(f *kit.Fixture) {
 	}
 }
 
-// beat sends a heartbeat of an attempt of activity #3.
-func (e holding) beat(attempt int, at time.Time, details string) bool {
+// heartbeat sends a heartbeat of an attempt of activity #3.
+func (e holding) heartbeat(attempt int, at time.Time, details string) bool {
 	e.F.T.Helper()
 	counted, err := e.F.Provider.HeartbeatPending(e.F.Ctx(), e.Instance.ExecutionID, provider.PendingHeartbeat{
 		ActivityID: 3, Attempt: attempt, At: at, Details: json.RawMessage(details),
@@ -266,20 +266,20 @@ func (e holding) endAttempt(heartbeatAt time.Time) bool {
 func pendingHeartbeats(f *kit.Fixture) {
 	e := held(f, "a")
 	first := f.StoredNow()
-	f.WantEqual("first heartbeat recorded", e.beat(1, first, `{"page":1}`), true)
-	f.WantEqual("older heartbeat recorded", e.beat(1, first.Add(-time.Second), `{"page":0}`), false)
+	f.WantEqual("first heartbeat recorded", e.heartbeat(1, first, `{"page":1}`), true)
+	f.WantEqual("older heartbeat recorded", e.heartbeat(1, first.Add(-time.Second), `{"page":0}`), false)
 	second := first.Add(time.Second)
-	f.WantEqual("heartbeat without details recorded", e.beat(1, second, ""), true)
+	f.WantEqual("heartbeat without details recorded", e.heartbeat(1, second, ""), true)
 	wantRecord(f, e.Instance.ExecutionID, provider.ActivityRecord{
 		ActivityID: 3, LastHeartbeatAt: second, Details: json.RawMessage(`{"page":1}`), HeartbeatAttempt: 1,
 	})
 
 	f.WantEqual("attempt ended with its last heartbeat", e.endAttempt(second), true)
 	f.WantEqual("attempt ended again", e.endAttempt(first), true)
-	f.WantEqual("heartbeat recorded after the end", e.beat(1, second.Add(time.Second), ""), false)
-	f.WantEqual("heartbeat of the next attempt recorded, slow clock", e.beat(2, first.Add(-time.Hour), ""), true)
-	f.WantEqual("heartbeat of the next attempt recorded", e.beat(2, second.Add(time.Second), ""), true)
-	f.WantEqual("heartbeat of the previous attempt recorded", e.beat(1, second.Add(time.Hour), ""), false)
+	f.WantEqual("heartbeat recorded after the end", e.heartbeat(1, second.Add(time.Second), ""), false)
+	f.WantEqual("heartbeat of the next attempt recorded, slow clock", e.heartbeat(2, first.Add(-time.Hour), ""), true)
+	f.WantEqual("heartbeat of the next attempt recorded", e.heartbeat(2, second.Add(time.Second), ""), true)
+	f.WantEqual("heartbeat of the previous attempt recorded", e.heartbeat(1, second.Add(time.Hour), ""), false)
 	seen, err := f.Provider.HeartbeatPending(f.Ctx(), e.Instance.ExecutionID, provider.PendingHeartbeat{
 		ActivityID: 3, Attempt: 2, At: second.Add(2 * time.Second), Cancelled: true,
 	})
@@ -298,17 +298,17 @@ func pendingHeartbeats(f *kit.Fixture) {
 func heartbeatDuringEnd(f *kit.Fixture) {
 	e := held(f, "a")
 	first := f.StoredNow()
-	e.beat(1, first, "")
+	e.heartbeat(1, first, "")
 	f.WantEqual("attempt with a heartbeat ended without one", e.endAttempt(time.Time{}), false)
-	e.beat(1, first.Add(time.Second), "")
+	e.heartbeat(1, first.Add(time.Second), "")
 	f.WantEqual("attempt ended with an outdated heartbeat", e.endAttempt(first), false)
-	f.WantEqual("heartbeat recorded after the rejected end", e.beat(1, first.Add(2*time.Second), ""), true)
+	f.WantEqual("heartbeat recorded after the rejected end", e.heartbeat(1, first.Add(2*time.Second), ""), true)
 	other := held(f, "b")
 	f.WantEqual("attempt without heartbeats ended", other.endAttempt(time.Time{}), true)
-	f.WantEqual("heartbeat recorded after this end", other.beat(1, first, ""), false)
+	f.WantEqual("heartbeat recorded after this end", other.heartbeat(1, first, ""), false)
 	failed := held(f, "c") // the first attempt has not ended
-	f.WantEqual("heartbeat of the second attempt recorded", failed.beat(2, first, ""), true)
-	f.WantEqual("later heartbeat of the first attempt recorded", failed.beat(1, first.Add(time.Hour), ""), false)
+	f.WantEqual("heartbeat of the second attempt recorded", failed.heartbeat(2, first, ""), true)
+	f.WantEqual("later heartbeat of the first attempt recorded", failed.heartbeat(1, first.Add(time.Hour), ""), false)
 }
 
 func pendingAttemptStored(f *kit.Fixture) {

@@ -381,7 +381,7 @@ func settledOfDeleted(f *kit.Fixture) {
 			f.T.Errorf("settled of a deleted instance from segment %d: got %+v, error %v", from, s, err)
 		}
 	}
-	if s, err := f.Provider.ReadSettled(f.Ctx(), "nobody's", 1); err != nil || s.Next != 1 || s.Ended {
+	if s, err := f.Provider.ReadSettled(f.Ctx(), "unknown", 1); err != nil || s.Next != 1 || s.Ended {
 		f.T.Errorf("settled of an unknown execution: got %+v, error %v", s, err)
 	}
 }

@@ -15,7 +15,7 @@ func Waits() kit.Group {
 	return kit.Group{Name: "waits", Cases: []kit.Case{
 		{Name: "RunHasOneDeliveryAtATime", Run: oneRun},
 		{Name: "ExpiredRunIsTransferred", Run: runPassesToNextAttempt},
-		{Name: "RunIsReturnedToPreviousHolder", Run: runPutBack},
+		{Name: "RunIsReturnedToPreviousHolder", Run: runIsReturned},
 		{Name: "AbandonedRunStaysAbandoned", Run: runAbandoned},
 		{Name: "OutcomeOfARunIsStoredForItsAttempt", Run: runEnded},
 		{Name: "NewRunObservesCancel", Run: runSeesCancel},
@@ -84,7 +84,7 @@ func runPassesToNextAttempt(f *kit.Fixture) {
 	}
 }
 
-func runPutBack(f *kit.Fixture) {
+func runIsReturned(f *kit.Fixture) {
 	e := awaited(f, "a")
 	one := run(e, "one", 1, -time.Second)
 	wantClaim(e, one, true, "")
@@ -180,9 +180,9 @@ func abandon(e *kit.Execution, waiting history.OpenItem) {
 
 func turnReportsEnd(f *kit.Fixture) {
 	for id, c := range map[string]struct {
-		after time.Duration
-		waits bool
-		told  int
+		after    time.Duration
+		waits    bool
+		reported int
 	}{
 		"waits": {time.Hour, true, 1}, "may have started": {time.Millisecond, true, 0},
 		"no waiting receiver": {time.Hour, false, 0},
@@ -201,7 +201,7 @@ func turnReportsEnd(f *kit.Fixture) {
 			}
 			ends = append(ends, m.Outcomes...)
 		}
-		if len(ends) != c.told {
+		if len(ends) != c.reported {
 			f.T.Errorf("%s: messages: %s", id, kit.Text(ends))
 		}
 		for _, o := range ends {

@@ -20,7 +20,7 @@ func WorkItems() kit.Group {
 		{Name: "ActivityWithDeadlineHasTimer", Run: limitedActivity},
 		{Name: "UnknownQueueIsRejectedOutput", Run: unknownQueue},
 		{Name: "ExclusiveKeyHasOneBatchInFlight", Run: exclusiveKey},
-		{Name: "ResentItemOfExclusiveKeyIsDelivered", Run: exclusiveAgain},
+		{Name: "ResentItemOfExclusiveKeyIsDelivered", Run: exclusiveResent},
 		{Name: "ExclusiveKeyWithoutQueueIsRejectedOutput", Run: exclusiveRefused},
 		{Name: "TooLargeInputIsRejectedOutput", Run: oversizedInput},
 		{Name: "OutcomesOfAnExecutionShareAMessage", Run: bundled},
@@ -99,7 +99,7 @@ func tokensOfWorkItems(f *kit.Fixture) {
 		unsigned(f, items[i].WorkItem)
 	}
 	f.WantEqual("tokens", len(tokens), 3)
-	for _, before := range []string{"", "w1.1.nobody's", items[1].Token} {
+	for _, before := range []string{"", "w1.1.unknown", items[1].Token} {
 		anew := items[0].WorkItem
 		anew.Token, anew.Attempt, anew.ResendCount = before, 4, 1
 		f.Must(f.Provider.PutWorkItems(f.Ctx(), anew))

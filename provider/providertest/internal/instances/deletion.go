@@ -24,7 +24,7 @@ func Deletion() kit.Group {
 		{Name: "LateStatusDoesNotRestoreInstance", Run: lateEnd, Needs: faults},
 		{Name: "ChildrenAreCancelled", Run: deletedParent},
 		{Name: "ParentReceivesOutcome", Run: deletedChild},
-		{Name: "ParentReceivesOriginalOutcome", Run: answerLost, Needs: faults},
+		{Name: "ParentReceivesOriginalOutcome", Run: originalOutcome, Needs: faults},
 		{Name: "OutlivingOutputsAreSent", Run: sendsOutlivingOutputs, Needs: faults},
 		{Name: "OutputsOfEarlierExecutionAreSent", Run: sendsOutlivingOutputsAcross, Needs: faults},
 		{Name: "OldOutputsAreNotSentAgain", Run: longAgo, Needs: []kit.Capability{kit.VirtualTime}},
@@ -115,14 +115,14 @@ func nothingLeft(f *kit.Fixture) {
 
 func deleteMissingInstance(f *kit.Fixture) {
 	for _, force := range []bool{false, true} {
-		f.WantErrorIs(f.Provider.DeleteInstance(f.Ctx(), "nobody", force), provider.ErrNotFound)
+		f.WantErrorIs(f.Provider.DeleteInstance(f.Ctx(), "missing", force), provider.ErrNotFound)
 	}
 	f.Start("a")
 	f.DeleteInstance("a")
 	for _, force := range []bool{false, true} {
 		f.WantErrorIs(f.Provider.DeleteInstance(f.Ctx(), "a", force), provider.ErrNotFound)
 	}
-	_, err := f.Provider.ReadInstance(f.Ctx(), "nobody")
+	_, err := f.Provider.ReadInstance(f.Ctx(), "missing")
 	f.WantErrorIs(err, provider.ErrNotFound)
 }
 
@@ -204,12 +204,12 @@ func deletedParent(f *kit.Fixture) {
 // outcome can arrive more than once.
 func wantParentNotified(f *kit.Fixture, start *provider.InboxMessage, result string, failure *history.Failure) {
 	f.T.Helper()
-	told := 0
+	reported := 0
 	for _, m := range f.Messages() {
 		if m.Kind != provider.MessageChildOutcome {
 			continue
 		}
-		told++
+		reported++
 		want := provider.Message{
 			V: provider.WireVersion, Kind: provider.MessageChildOutcome, InstanceID: start.Parent.InstanceID,
 			ExecutionID:   start.Parent.ExecutionID,
@@ -220,7 +220,7 @@ func wantParentNotified(f *kit.Fixture, start *provider.InboxMessage, result str
 		}
 		f.WantEqual("message to the parent", m.Message, want)
 	}
-	if told == 0 {
+	if reported == 0 {
 		f.T.Errorf("no message to the parent of %q", start.InstanceID)
 	}
 }
@@ -236,9 +236,9 @@ func deletedChild(f *kit.Fixture) {
 	wantParentNotified(f, kit.StartMessageOf("c", "s1"), "", wasDeleted())
 }
 
-// answerLost checks a process that died after it committed the end and before it sent the outcome to the parent. The
-// deletion sends the child's real outcome.
-func answerLost(f *kit.Fixture) {
+// originalOutcome checks a process that died after it committed the end and before it sent the outcome to the parent.
+// The deletion sends the child's real outcome.
+func originalOutcome(f *kit.Fixture) {
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Turn(kit.TurnStarted(), kit.Ended(`"paid"`))); err == nil {

@@ -42,20 +42,20 @@ func damagedDeleted(f *kit.Fixture) {
 // damagedEnded deletes an instance whose terminal event can be read, but not the events before it. The status shows
 // that the outcome was not sent to the parent. The parent receives the child's outcome.
 func damagedEnded(f *kit.Fixture) {
-	for id, told := range map[string]bool{"sent": true, "not sent": false} {
+	for id, reported := range map[string]bool{"sent": true, "not sent": false} {
 		m := kit.StartMessageOf(id, "s1")
 		m.Parent.ExecutionID = "parent of " + id
 		e := f.Create(m)
 		e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
-		if !told {
+		if !reported {
 			f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 		}
 		_, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Turn(kit.Completed(3), kit.Ended(`"paid"`)))
-		if (err == nil) != told {
+		if (err == nil) != reported {
 			f.T.Errorf("%s: final event: %v", id, err)
 		}
 		f.Damage(e.Instance.ExecutionID, 1, kit.Undecodable)
-		f.Must(f.Provider.DeleteInstance(f.Ctx(), id, !told))
+		f.Must(f.Provider.DeleteInstance(f.Ctx(), id, !reported))
 		wantParentNotified(f, m, `"paid"`, nil)
 		wantGone(f, id, e.Instance.ExecutionID)
 	}

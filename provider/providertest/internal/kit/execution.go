@@ -68,12 +68,12 @@ func (e *Execution) Commit(events ...history.Event) *provider.Turn {
 // CommitTurn is like Commit for an existing turn.
 func CommitTurn(e *Execution, t *provider.Turn) {
 	e.F.T.Helper()
-	lent := *t
-	lent.Events = slices.Clone(t.Events)
-	refused, err := e.F.Provider.AckOrchestrationItem(e.F.Ctx(), &lent)
+	copied := *t
+	copied.Events = slices.Clone(t.Events)
+	refused, err := e.F.Provider.AckOrchestrationItem(e.F.Ctx(), &copied)
 	e.F.Must(err)
-	clear(lent.Events)
-	lent = provider.Turn{Events: lent.Events}
+	clear(copied.Events)
+	copied = provider.Turn{Events: copied.Events}
 	if len(refused) > 0 {
 		e.F.T.Fatalf("rejected outputs: got %v", refused)
 	}

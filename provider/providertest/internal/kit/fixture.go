@@ -161,8 +161,8 @@ func (f *Fixture) Timers() []provider.LockedTimer {
 // arrive early.
 func (f *Fixture) DueTimers() []provider.LockedTimer {
 	f.T.Helper()
-	const looks, pause = 30, 100 * time.Millisecond
-	for range looks {
+	const polls, pause = 30, 100 * time.Millisecond
+	for range polls {
 		if timers := f.Timers(); len(timers) > 0 {
 			return timers
 		}

@@ -75,7 +75,7 @@ func Selections(all []provider.Instance) []Selection {
 	return []Selection{
 		{What: "a parent", Filter: provider.Filter{ParentID: "p"}, Want: id(0, 1)},
 		{What: "a parent with a quote", Filter: provider.Filter{ParentID: `p"`}, Want: id(2)},
-		{What: "a parent with what HTML escapes", Filter: provider.Filter{ParentID: "p<&>"}, Want: id(3)},
+		{What: "a parent with characters that HTML escapes", Filter: provider.Filter{ParentID: "p<&>"}, Want: id(3)},
 		{What: "another parent", Filter: provider.Filter{ParentID: "px"}},
 		{What: "a version", Filter: provider.Filter{Version: V1}, Want: id(0, 1, 2, 3)},
 		{What: "another version", Filter: provider.Filter{Version: V1 + "0"}, Want: id(4)},

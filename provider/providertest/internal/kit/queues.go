@@ -53,10 +53,11 @@ func (f *Fixture) WantNone(queue, when string) {
 // WantCrashes marks an attempt, and fails if the number of attempts that died before differs.
 func (f *Fixture) WantCrashes(a provider.Attempt, want int) {
 	f.T.Helper()
-	died, err := f.Provider.PutCrashMarker(f.Ctx(), a)
+	crashes, err := f.Provider.PutCrashMarker(f.Ctx(), a)
 	f.Must(err)
-	if died != want {
-		f.T.Errorf("got %d crashes before delivery %d of %s, want %d", died, a.Record.ReceiveCount, a.Record.ID, want)
+	if crashes != want {
+		f.T.Errorf("got %d crashes before delivery %d of %s, want %d",
+			crashes, a.Record.ReceiveCount, a.Record.ID, want)
 	}
 }
 

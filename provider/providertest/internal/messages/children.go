@@ -17,7 +17,7 @@ func Children() kit.Group {
 		{Name: "RepeatedStartReturnsTheSameInstance", Run: startRepeated},
 		{Name: "RepeatedStartReturnsCurrentExecution", Run: startRepeatedLater},
 		{Name: "AnotherStartIsRejected", Run: startRefused},
-		{Name: "RejectedStartReceivesResponse", Run: refusalAnswered},
+		{Name: "RejectedStartReceivesResponse", Run: rejectionResponse},
 		{Name: "RejectedDetachedStartSendsNoResponse", Run: refusalOfDetached},
 		{Name: "ManyRejectedStartsReceiveResponses", Run: manyRefusals},
 		{Name: "ParentReceivesResponse", Run: parentNotified},
@@ -106,7 +106,7 @@ func startRefused(f *kit.Fixture) {
 	f.WantEqual("input", e.Read().Start().Input, history.Payload(`7`))
 }
 
-func refusalAnswered(f *kit.Fixture) {
+func rejectionResponse(f *kit.Fixture) {
 	f.StartWithoutWake("c")
 	m := kit.StartMessageOf("c", "s2")
 	for range 2 { // repeated, because the function died before it deleted the message

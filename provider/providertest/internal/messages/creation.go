@@ -147,12 +147,12 @@ func otherStart(f *kit.Fixture) {
 	}
 }
 
-const rivals = 12
+const racers = 12
 
-// race makes concurrent starts and returns their results.
-func race(f *kit.Fixture, starts [rivals]provider.Start) (ins [rivals]provider.Instance, errs [rivals]error) {
+// race makes racers starts and returns their results.
+func race(f *kit.Fixture, starts [racers]provider.Start) (ins [racers]provider.Instance, errs [racers]error) {
 	var wg sync.WaitGroup
-	for i := range rivals {
+	for i := range racers {
 		wg.Go(func() { ins[i], errs[i] = f.Provider.StartOrchestration(f.Ctx(), starts[i]) })
 	}
 	wg.Wait()
@@ -160,7 +160,7 @@ func race(f *kit.Fixture, starts [rivals]provider.Start) (ins [rivals]provider.I
 }
 
 func concurrentStarts(f *kit.Fixture) {
-	var starts [rivals]provider.Start
+	var starts [racers]provider.Start
 	for i := range starts {
 		starts[i] = kit.StartOf("a")
 		starts[i].StartID = fmt.Sprint("start ", i)
@@ -184,12 +184,12 @@ func concurrentStarts(f *kit.Fixture) {
 }
 
 func concurrentRepeats(f *kit.Fixture) {
-	var starts [rivals]provider.Start
+	var starts [racers]provider.Start
 	for i := range starts {
 		starts[i] = kit.StartOf("a")
 	}
 	ins, errs := race(f, starts)
-	for i := range rivals {
+	for i := range racers {
 		f.Must(errs[i])
 		f.WantEqual("the instance", ins[i], ins[0])
 	}

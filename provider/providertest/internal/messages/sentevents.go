@@ -15,8 +15,8 @@ func SentEvents() kit.Group {
 	return kit.Group{Name: "sent events", Cases: []kit.Case{
 		{Name: "EventIsSent", Run: eventSent},
 		{Name: "EventsFollowTheStartOfTheirReceiver", Run: eventsInOrder},
-		{Name: "EventsOfEndedExecutionAreSentAgain", Run: eventsOutliveTheirSender},
-		{Name: "DeliveredEventReceivesResponse", Run: eventsAnswered},
+		{Name: "EventsOfEndedExecutionAreSentAgain", Run: eventsOfEndedSender},
+		{Name: "DeliveredEventReceivesResponse", Run: eventResponse},
 		{Name: "EndRejectsUnconsumedEvents", Run: endRejectsUnconsumed},
 		{Name: "UndeliverableMessageIsStoredAndRejected", Run: eventsForMissingInstance},
 		{Name: "RejectedEventStaysRejectedInNextIncarnation", Run: rejectedAcrossIncarnations},
@@ -69,7 +69,7 @@ func eventsInOrder(f *kit.Fixture) {
 	}
 }
 
-func eventsOutliveTheirSender(f *kit.Fixture) {
+func eventsOfEndedSender(f *kit.Fixture) {
 	e := f.StartWithoutWake("p")
 	t := e.Commit(kit.TurnStarted(), sent("c", `1`), kit.Ended("1"))
 	f.Messages()
@@ -86,8 +86,8 @@ func eventsOutliveTheirSender(f *kit.Fixture) {
 	}
 }
 
-// answer returns the response of c to some events of p.
-func answer(failure *history.Failure, ids ...history.Range) provider.Message {
+// response returns the response of c to some events of p.
+func response(failure *history.Failure, ids ...history.Range) provider.Message {
 	return provider.Message{
 		V: provider.WireVersion, Kind: provider.MessageEventAnswered, InstanceID: "p", ExecutionID: "px", ChildID: "c",
 		SourceEventIDs: ids, Error: failure,
@@ -102,7 +102,7 @@ func raisedEvent(eventID int64) history.Event {
 	return e
 }
 
-func wantAnswers(f *kit.Fixture, want ...provider.Message) {
+func wantResponses(f *kit.Fixture, want ...provider.Message) {
 	f.T.Helper()
 	ms := f.Messages()
 	if len(ms) != len(want) {
@@ -113,17 +113,17 @@ func wantAnswers(f *kit.Fixture, want ...provider.Message) {
 	}
 }
 
-// eventsAnswered checks that consecutive events of one sender get one response, even if they are only stored.
-func eventsAnswered(f *kit.Fixture) {
+// eventResponse checks that consecutive events of one sender get one response, even if they are only stored.
+func eventResponse(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
 	e.Commit(kit.TurnStarted(), raisedEvent(3), raisedEvent(4), raisedEvent(9), kit.Raised("a client's", nil))
-	wantAnswers(f, answer(nil, history.Range{First: 3, Last: 4}, history.Range{First: 9, Last: 9}))
+	wantResponses(f, response(nil, history.Range{First: 3, Last: 4}, history.Range{First: 9, Last: 9}))
 	parked := raisedEvent(12)
 	parked.Time = f.StoredNow()
 	e.Commit(history.Event{
 		Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{parked}, Error: &history.Failure{Type: "T"},
 	})
-	wantAnswers(f, answer(nil, history.Range{First: 12, Last: 12}))
+	wantResponses(f, response(nil, history.Range{First: 12, Last: 12}))
 }
 
 func endRejectsUnconsumed(f *kit.Fixture) {
@@ -132,7 +132,7 @@ func endRejectsUnconsumed(f *kit.Fixture) {
 	unconsumed.Data = nil
 	end.Inputs = []history.Event{unconsumed}
 	e.Commit(kit.TurnStarted(), raisedEvent(3), end)
-	wantAnswers(f, answer(nil, history.Range{First: 3, Last: 3}), answer(outputs.EndedFailure("c"), history.Range{
+	wantResponses(f, response(nil, history.Range{First: 3, Last: 3}), response(outputs.EndedFailure("c"), history.Range{
 		First: 5, Last: 5,
 	}))
 }
@@ -147,7 +147,7 @@ func wantRefusedEvents(f *kit.Fixture, want provider.RejectedEvents) {
 func eventsForMissingInstance(f *kit.Fixture) {
 	wantRefusedEvents(f, nil)
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 3), kit.EventMessage("c", "px", 4)))
-	wantAnswers(f, answer(outputs.NotFoundFailure("c"), history.Range{First: 3, Last: 4}))
+	wantResponses(f, response(outputs.NotFoundFailure("c"), history.Range{First: 3, Last: 4}))
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 8), kit.EventMessage("c", "qx", 2)))
 	f.Messages()
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 3))) // a copy
@@ -194,7 +194,7 @@ func eventsForEndedInstance(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
 	e.Commit(kit.TurnStarted(), kit.Ended("1"))
 	f.Must(f.Provider.RejectEvents(f.Ctx(), e.Instance.ExecutionID, kit.EventMessage("c", "px", 3)))
-	wantAnswers(f, answer(outputs.EndedFailure("c"), history.Range{First: 3, Last: 3}))
+	wantResponses(f, response(outputs.EndedFailure("c"), history.Range{First: 3, Last: 3}))
 	wantRefusedEvents(f, provider.RejectedEvents{"px": {First: 3, Last: 3}})
 }
 

@@ -14,9 +14,9 @@ import (
 func SentUpdates() kit.Group {
 	return kit.Group{Name: "sent updates", Cases: []kit.Case{
 		{Name: "UpdateIsSent", Run: updateSent},
-		{Name: "EndedUpdateRespondsToWaitingCallers", Run: updateAnswered},
+		{Name: "EndedUpdateRespondsToWaitingCallers", Run: updateResponse},
 		{Name: "UndeliverableMessageIsStoredAndRejected", Run: updateForMissingInstance},
-		{Name: "StartHasFirstUpdate", Run: startBrings},
+		{Name: "StartHasFirstUpdate", Run: startHasUpdate},
 		{Name: "PossibleCopyStartsNoNewIncarnation", Run: possiblyDuplicateStart},
 	}}
 }
@@ -68,7 +68,7 @@ func waiter(eventID int64) history.Parent {
 	return history.Parent{InstanceID: "p", ExecutionID: "px", EventID: eventID}
 }
 
-func updateAnswered(f *kit.Fixture) {
+func updateResponse(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
 	first, joins := waiter(3), waiter(4)
 	e.Commit(
@@ -81,22 +81,22 @@ func updateAnswered(f *kit.Fixture) {
 		},
 		history.Event{Kind: history.UpdateAwaited, Name: "n", EventID: "u", Parent: &joins},
 	)
-	wantAnswers(f, updateReply(3, history.Payload(`7`), nil), updateReply(4, history.Payload(`7`), nil))
+	wantResponses(f, updateReply(3, history.Payload(`7`), nil), updateReply(4, history.Payload(`7`), nil))
 	end := kit.Ended("1")
 	end.Callers = []history.Parent{waiter(9)}
 	e.Commit(kit.TurnStarted(), end)
-	wantAnswers(f, updateReply(9, nil, outputs.EndedFailure("c")))
+	wantResponses(f, updateReply(9, nil, outputs.EndedFailure("c")))
 }
 
 func updateForMissingInstance(f *kit.Fixture) {
 	m := kit.EventMessage("c", "px", 3)
 	m.Kind, m.EventID = provider.MessageUpdateSent, "u"
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", m))
-	wantAnswers(f, updateReply(3, nil, outputs.NotFoundFailure("c")))
+	wantResponses(f, updateReply(3, nil, outputs.NotFoundFailure("c")))
 	wantRefusedEvents(f, provider.RejectedEvents{"px": {First: 3, Last: 3}})
 }
 
-func startBrings(f *kit.Fixture) {
+func startHasUpdate(f *kit.Fixture) {
 	m := kit.StartMessageOf("c", "s1")
 	who := waiter(3)
 	m.InitialInputs = []history.Event{

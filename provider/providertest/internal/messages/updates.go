@@ -13,7 +13,7 @@ import (
 // the instance. The result is deleted with the instance (R27).
 func Updates() kit.Group {
 	return kit.Group{Name: "updates", Cases: []kit.Case{
-		{Name: "TurnWritesResultsOfEndedUpdates", Run: answeredUpdates},
+		{Name: "TurnWritesResultsOfEndedUpdates", Run: turnWritesResults},
 		{Name: "MissingResultIsNotFound", Run: unansweredUpdates},
 		{Name: "FirstResultIsKept", Run: firstResultIsKept},
 		{Name: "ResultReplacesForgottenRecord", Run: expiredResultIsReplaced},
@@ -21,7 +21,7 @@ func Updates() kit.Group {
 		{Name: "PurgeDeletesResults", Run: purgeDeletesResults},
 		{Name: "TurnWithManyResults", Run: manyResults},
 		{Name: "LargeResults", Run: largeResults},
-		{Name: "EndWritesResultsBeforeStatus", Run: answeredEnd},
+		{Name: "EndWritesResultsBeforeStatus", Run: endWritesResults},
 		{Name: "ResultSurvivesContinueAsNew", Run: resultsAcrossExecutions},
 		{Name: "RepeatedUpdateIsOneMessage", Run: updateSentAgain},
 	}}
@@ -48,8 +48,8 @@ func rejected(updateID string) history.Event {
 	}
 }
 
-// answerTo returns a result of an update of the execution's instance.
-func answerTo(e *kit.Execution, updateID, result string) provider.UpdateResult {
+// resultOf returns a result of an update of the execution's instance.
+func resultOf(e *kit.Execution, updateID, result string) provider.UpdateResult {
 	return provider.UpdateResult{
 		InstanceID: e.Instance.InstanceID, StartID: e.Instance.StartID, UpdateID: updateID, Name: "address",
 		Outcome: provider.UpdateCompleted,
@@ -57,108 +57,108 @@ func answerTo(e *kit.Execution, updateID, result string) provider.UpdateResult {
 	}
 }
 
-func wantAnswer(e *kit.Execution, want provider.UpdateResult) {
+func wantResult(e *kit.Execution, want provider.UpdateResult) {
 	e.F.T.Helper()
 	got, err := e.F.Provider.ReadUpdate(e.F.Ctx(), want.InstanceID, want.UpdateID)
 	e.F.Must(err)
 	e.F.WantEqual("result of update "+want.UpdateID, got, want)
 }
 
-func wantNoAnswer(e *kit.Execution, updateID string) {
+func wantNoResult(e *kit.Execution, updateID string) {
 	e.F.T.Helper()
 	_, err := e.F.Provider.ReadUpdate(e.F.Ctx(), e.Instance.InstanceID, updateID)
 	e.F.WantErrorIs(err, provider.ErrNotFound)
 }
 
-func answeredUpdates(f *kit.Fixture) {
+func turnWritesResults(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), accepted("u-1")) // 2 3
-	wantNoAnswer(e, "u-1")
+	wantNoResult(e, "u-1")
 	failed := updated(5, "u-2", "")
 	failed.Result = nil
 	failed.Error = &history.Failure{Type: "T", Message: "m"}
 	e.Commit(updated(3, "u-1", `{"b":1,"a":[null,1.50]}`), accepted("u-2"), failed, rejected("u/é\n")) // 4 5 6 7
-	want := answerTo(e, "u-1", `{"b":1,"a":[null,1.50]}`)
-	wantAnswer(e, want)
-	want = answerTo(e, "u-2", "")
+	want := resultOf(e, "u-1", `{"b":1,"a":[null,1.50]}`)
+	wantResult(e, want)
+	want = resultOf(e, "u-2", "")
 	want.Result, want.Error, want.EventID = nil, failed.Error, 6
-	wantAnswer(e, want)
-	want = answerTo(e, "u/é\n", "")
+	wantResult(e, want)
+	want = resultOf(e, "u/é\n", "")
 	want.Result, want.Error, want.EventID = nil, rejected("").Error, 7
 	want.Outcome, want.Reason = provider.UpdateRejected, history.RejectedByValidator
-	wantAnswer(e, want)
+	wantResult(e, want)
 }
 
 func unansweredUpdates(f *kit.Fixture) {
 	e := f.Start("a")
-	wantNoAnswer(e, "u-1")
-	_, err := f.Provider.ReadUpdate(f.Ctx(), "nobody", "u-1")
+	wantNoResult(e, "u-1")
+	_, err := f.Provider.ReadUpdate(f.Ctx(), "missing", "u-1")
 	f.WantErrorIs(err, provider.ErrNotFound)
 	f.Must(f.Provider.PutUpdateResults(f.Ctx()))
-	of := answerTo(e, "u-1", "1")
-	of.InstanceID = "nobody"
+	of := resultOf(e, "u-1", "1")
+	of.InstanceID = "missing"
 	f.Must(f.Provider.PutUpdateResults(f.Ctx(), of)) // an unknown instance
-	_, err = f.Provider.ReadUpdate(f.Ctx(), "nobody", "u-1")
+	_, err = f.Provider.ReadUpdate(f.Ctx(), "missing", "u-1")
 	f.WantErrorIs(err, provider.ErrNotFound)
 }
 
 func firstResultIsKept(f *kit.Fixture) {
 	e := f.Start("a")
-	first, second, other := answerTo(e, "u-1", `"first"`), answerTo(e, "u-1", `"second"`), answerTo(e, "u-2", `"other"`)
+	first, second, other := resultOf(e, "u-1", `"first"`), resultOf(e, "u-1", `"second"`), resultOf(e, "u-2", `"other"`)
 	f.Must(f.Provider.PutUpdateResults(f.Ctx(), first, second)) // a call can have two results
-	wantAnswer(e, first)
+	wantResult(e, first)
 	f.Must(f.Provider.PutUpdateResults(f.Ctx(), second, other))
-	wantAnswer(e, first)
-	wantAnswer(e, other)
+	wantResult(e, first)
+	wantResult(e, other)
 	forgotten := first
 	forgotten.Outcome, forgotten.Result, forgotten.EventID = provider.UpdateResultExpired, nil, 0
 	f.Must(f.Provider.PutUpdateResults(f.Ctx(), forgotten))
-	wantAnswer(e, first)
+	wantResult(e, first)
 }
 
 func expiredResultIsReplaced(f *kit.Fixture) {
 	e := f.Start("a")
-	forgotten := answerTo(e, "u-1", "")
+	forgotten := resultOf(e, "u-1", "")
 	forgotten.Outcome, forgotten.Result, forgotten.EventID = provider.UpdateResultExpired, nil, 0
 	f.Must(f.Provider.PutUpdateResults(f.Ctx(), forgotten))
-	wantAnswer(e, forgotten)
-	known := answerTo(e, "u-1", `1`)
+	wantResult(e, forgotten)
+	known := resultOf(e, "u-1", `1`)
 	f.Must(f.Provider.PutUpdateResults(f.Ctx(), known))
-	wantAnswer(e, known)
+	wantResult(e, known)
 }
 
 func resultsOfAnIncarnation(f *kit.Fixture) {
 	e := f.Start("a")
-	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answerTo(e, "u-1", `1`)))
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), resultOf(e, "u-1", `1`)))
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
 	again := kit.StartOf("a")
 	again.StartID = "start-2"
 	in, err := f.Provider.StartOrchestration(f.Ctx(), again)
 	f.Must(err)
 	next := &kit.Execution{F: f, Instance: in, Head: provider.Head{ExecutionID: in.ExecutionID}, Next: 2}
-	wantNoAnswer(next, "u-1")
-	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answerTo(e, "u-2", `2`))) // result of the previous incarnation
-	wantNoAnswer(next, "u-2")
-	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answerTo(next, "u-1", `3`)))
-	wantAnswer(next, answerTo(next, "u-1", `3`))
+	wantNoResult(next, "u-1")
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), resultOf(e, "u-2", `2`))) // result of the previous incarnation
+	wantNoResult(next, "u-2")
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), resultOf(next, "u-1", `3`)))
+	wantResult(next, resultOf(next, "u-1", `3`))
 }
 
 func purgeDeletesResults(f *kit.Fixture) {
 	const many = 60
 	for _, over := range []bool{false, true} {
 		e := f.Start(fmt.Sprint("over ", over))
-		var answers []provider.UpdateResult
+		var responses []provider.UpdateResult
 		for n := range many {
-			answers = append(answers, answerTo(e, fmt.Sprint("u-", n), `1`))
+			responses = append(responses, resultOf(e, fmt.Sprint("u-", n), `1`))
 		}
-		f.Must(f.Provider.PutUpdateResults(f.Ctx(), answers...))
+		f.Must(f.Provider.PutUpdateResults(f.Ctx(), responses...))
 		if over {
 			e.Commit(kit.TurnStarted(), kit.Ended(`1`))
 		}
 		f.Must(f.Provider.DeleteInstance(f.Ctx(), e.Instance.InstanceID, !over))
-		f.Must(f.Provider.PutUpdateResults(f.Ctx(), answers...)) // too late
+		f.Must(f.Provider.PutUpdateResults(f.Ctx(), responses...)) // too late
 		for n := range many {
-			wantNoAnswer(e, fmt.Sprint("u-", n))
+			wantNoResult(e, fmt.Sprint("u-", n))
 		}
 	}
 }
@@ -188,19 +188,19 @@ func largeResults(f *kit.Fixture) {
 	huge := &history.Failure{
 		Type: "T", Message: "outer", Cause: &history.Failure{Type: "T", Message: strings.Repeat("\x00", bytes)},
 	}
-	var answers []provider.UpdateResult
+	var responses []provider.UpdateResult
 	for n := range many {
-		answers = append(answers, answerTo(e, fmt.Sprint("u-", n), `"`+strings.Repeat("r", bytes)+`"`))
-		a := answerTo(e, fmt.Sprint("failed-", n), "")
+		responses = append(responses, resultOf(e, fmt.Sprint("u-", n), `"`+strings.Repeat("r", bytes)+`"`))
+		a := resultOf(e, fmt.Sprint("failed-", n), "")
 		a.Result, a.Error = nil, failed
-		answers = append(answers, a)
+		responses = append(responses, a)
 	}
-	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answers...))
-	for _, a := range answers {
-		wantAnswer(e, a)
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), responses...))
+	for _, a := range responses {
+		wantResult(e, a)
 	}
 
-	a := answerTo(e, "huge", "")
+	a := resultOf(e, "huge", "")
 	a.Result, a.Error = nil, huge
 	f.Must(f.Provider.PutUpdateResults(f.Ctx(), a))
 	got, err := f.Provider.ReadUpdate(f.Ctx(), "a", "huge")
@@ -210,25 +210,25 @@ func largeResults(f *kit.Fixture) {
 	}
 }
 
-func answeredEnd(f *kit.Fixture) {
+func endWritesResults(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), accepted("u-1")) // 2 3
 	left := updated(3, "u-1", "")
 	left.Result, left.Reason = nil, history.TerminalReason(history.OrchestrationCompleted)
 	e.Commit(left, kit.Ended(`1`)) // 4 5
-	want := answerTo(e, "u-1", "")
+	want := resultOf(e, "u-1", "")
 	want.Result, want.Outcome, want.Reason = nil, provider.UpdateAborted, left.Reason
-	wantAnswer(e, want)
+	wantResult(e, want)
 }
 
 func resultsAcrossExecutions(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), accepted("u-1"), updated(3, "u-1", `1`)) // 2 3 4
 	next := e.ContinueAs("x2")
-	wantAnswer(e, answerTo(e, "u-1", `1`))
-	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answerTo(next, "u-1", `2`), answerTo(next, "u-2", `2`)))
-	wantAnswer(e, answerTo(e, "u-1", `1`))
-	wantAnswer(next, answerTo(next, "u-2", `2`))
+	wantResult(e, resultOf(e, "u-1", `1`))
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), resultOf(next, "u-1", `2`), resultOf(next, "u-2", `2`)))
+	wantResult(e, resultOf(e, "u-1", `1`))
+	wantResult(next, resultOf(next, "u-2", `2`))
 }
 
 func updateSentAgain(f *kit.Fixture) {

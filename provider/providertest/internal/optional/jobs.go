@@ -17,7 +17,7 @@ import (
 // Jobs tests that jobs find the instances of a filter, and that concurrent writes of a job conflict (R22).
 func Jobs() kit.Group {
 	return kit.Group{Name: "jobs", Optional: provider.CapabilityBulkJobs, Cases: []kit.Case{
-		{Name: "JobIsReadAsWritten", Run: jobReadBack},
+		{Name: "JobIsReadAsWritten", Run: jobRoundTrip},
 		{Name: "OnlyOneOfTwoWritersSucceeds", Run: jobWriters},
 		{Name: "RepeatedWriteIsSuccess", Run: jobWriteLost, Needs: []kit.Capability{kit.Faults}},
 		{Name: "NewestIsListedFirst", Run: jobsListed},
@@ -42,7 +42,7 @@ func job(f *kit.Fixture, id string) *provider.Job {
 	}
 }
 
-func jobReadBack(f *kit.Fixture) {
+func jobRoundTrip(f *kit.Fixture) {
 	_, err := f.Provider.ReadJob(f.Ctx(), "a")
 	f.WantErrorIs(err, provider.ErrNotFound)
 	j := job(f, "a")
@@ -270,7 +270,7 @@ func matchCursorRefused(f *kit.Fixture) {
 }
 
 func deleteIncarnation(f *kit.Fixture) {
-	f.Must(f.Provider.DeleteIncarnation(f.Ctx(), "nobody", "unknown start", true))
+	f.Must(f.Provider.DeleteIncarnation(f.Ctx(), "missing", "unknown start", true))
 	e := f.Start("a")
 	f.WantErrorIs(f.Provider.DeleteIncarnation(f.Ctx(), "a", e.Instance.StartID, false), provider.ErrNotEnded)
 	f.Must(f.Provider.DeleteIncarnation(f.Ctx(), "a", "another start", true))

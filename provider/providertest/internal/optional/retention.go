@@ -121,7 +121,7 @@ func pastDue(f *kit.Fixture) {
 func nothingDue(f *kit.Fixture) {
 	f.WantEqual("due", due(f), []string(nil))
 	end(f.Start("a"), aDay)
-	for _, id := range []string{"a", "nobody"} {
+	for _, id := range []string{"a", "missing"} {
 		done, err := f.Provider.ApplyRetention(f.Ctx(), id)
 		f.Must(err)
 		f.WantEqual("retired", done, provider.RetentionResult{})

@@ -241,8 +241,8 @@ func sweep(f *kit.Fixture) (deleted int) {
 }
 
 func sweeps(f *kit.Fixture) {
-	lives, gone := f.Start("lives"), f.Start("gone")
-	kept := []string{provider.PayloadKey(lives.Head.ExecutionID, "1"), provider.PayloadKey(lives.Head.ExecutionID, "2")}
+	live, gone := f.Start("lives"), f.Start("gone")
+	kept := []string{provider.PayloadKey(live.Head.ExecutionID, "1"), provider.PayloadKey(live.Head.ExecutionID, "2")}
 	mail := provider.MessagePayloadKey(provider.MessageEventRaised, "e", "1")
 	put(f, kept...)
 	put(f, mail, provider.PayloadKey("01NEVER", "1"))
@@ -256,6 +256,6 @@ func sweeps(f *kit.Fixture) {
 			put(f, mail)
 		}
 	}
-	f.WantEqual("kept", keys(f, provider.PayloadPrefix(lives.Head.ExecutionID)), kept)
+	f.WantEqual("kept", keys(f, provider.PayloadPrefix(live.Head.ExecutionID)), kept)
 	f.WantEqual("mail", keys(f, mail), []string{mail})
 }

@@ -18,7 +18,7 @@ func Locking() kit.Group {
 	return kit.Group{Name: "locking", Cases: []kit.Case{
 		{Name: "ReceivedRecordsAreLocked", Run: fetchedAreLocked, Needs: polling},
 		{Name: "InstanceHasOneHolder", Run: oneHolder, Needs: polling},
-		{Name: "OtherInstancesAreNotAffected", Run: unhindered, Needs: polling},
+		{Name: "OtherInstancesAreNotAffected", Run: otherInstances, Needs: polling},
 		{Name: "EveryReceiveHasNewTokens", Run: uniqueTokens, Needs: polling},
 		{Name: "UnknownTokenIsRejected", Run: unknownToken, Needs: polling},
 		{Name: "AcknowledgeDeletesOnlyReceivedRecords", Run: ackRemovesFetched, Needs: polling},
@@ -72,7 +72,7 @@ func adopted(f *kit.Fixture, records []provider.Record) (all []provider.InboxMes
 	return all
 }
 
-func unhindered(f *kit.Fixture) {
+func otherInstances(f *kit.Fixture) {
 	f.Enqueue(kit.Fired("a", 1))
 	f.Fetch(provider.QueueInbox, 1)
 	f.Enqueue(kit.Fired("a", 2), kit.Fired("b", 1))

@@ -30,7 +30,7 @@ func Poison() kit.Group {
 		{Name: "UnmarkWithoutMarker", Run: unmarkedTwice},
 		{Name: "BatchMarkerIsWrittenIfNoneExists", Run: markedTogether},
 		{Name: "BatchMarkerWithLostResponseIsWrittenOnce", Run: lostMarkTogether, Needs: []kit.Capability{kit.Faults}},
-		{Name: "MarkersBelongToRecordAndTarget", Run: marksAreApart},
+		{Name: "MarkersBelongToRecordAndTarget", Run: markersBelongToTarget},
 		{Name: "RejectedMarkersAreErrors", Run: refusedMarks, Needs: []kit.Capability{kit.Faults}},
 		{Name: "MovedRecordIsFound", Run: movedAreFound, Optional: recovery},
 		{Name: "CopiesAreNotReturnedAgain", Run: annotatedAreNotMoved, Optional: recovery},
@@ -192,7 +192,7 @@ func lostMarkTogether(f *kit.Fixture) {
 	f.WantCrashes(together(4), 1)
 }
 
-func marksAreApart(f *kit.Fixture) {
+func markersBelongToTarget(f *kit.Fixture) {
 	f.WantCrashes(attempt("r", 11), 0)
 	other, turn := attempt("r", 12), attempt("r", 12)
 	other.ExecutionID, turn.ActivityID = "y", 0
@@ -349,9 +349,9 @@ func blockedOthers(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted())
 	why := &history.Failure{Type: history.TypeCorrupt, Message: "m"}
 	f.Must(f.Provider.BlockInstance(f.Ctx(), "a", "another", "b1", why))
-	f.Must(f.Provider.BlockInstance(f.Ctx(), "nobody", "x", "b1", why))
+	f.Must(f.Provider.BlockInstance(f.Ctx(), "missing", "x", "b1", why))
 	f.WantStatus("a", provider.StatusRunning)
-	_, err := f.Provider.ReadInstance(f.Ctx(), "nobody")
+	_, err := f.Provider.ReadInstance(f.Ctx(), "missing")
 	f.WantErrorIs(err, provider.ErrNotFound)
 }
 

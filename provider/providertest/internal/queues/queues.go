@@ -26,7 +26,7 @@ func QueueSemantics() kit.Group {
 		{Name: "RecoveredMessageIsNotADuplicate", Run: recoveredIsSent},
 		{Name: "LockExpires", Run: lockExpires, Visibility: 2 * time.Second},
 		{Name: "ExpiredInstanceIsRedeliveredInOrder", Run: orderAfterExpiry, Visibility: 2 * time.Second},
-		{Name: "DeletedRecordsAreNotRedelivered", Run: deletedStayAway, Visibility: 2 * time.Second},
+		{Name: "DeletedRecordsAreNotRedelivered", Run: deletedAreNotRedelivered, Visibility: 2 * time.Second},
 		{Name: "AbandonWithoutDelay", Run: abandonedAtOnce},
 		{Name: "AbandonWithDelay", Run: abandonedWithDelay},
 		{Name: "AbandonedInstanceIsRedeliveredInOrder", Run: abandonedGroup},
@@ -228,7 +228,7 @@ func orderAfterExpiry(f *kit.Fixture) {
 	wantTimers(f, f.Messages(), 1, 3)
 }
 
-func deletedStayAway(f *kit.Fixture) {
+func deletedAreNotRedelivered(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Timer(f.StoredNow()))
 	f.Enqueue(kit.Fired("a", 1))

@@ -89,10 +89,10 @@ func oneOfTwo(f *kit.Fixture, first, second history.Event) {
 
 func oneOfMany(f *kit.Fixture) {
 	e := f.Start("a")
-	const rivals = 12
-	turns, errs := make([]*provider.Turn, rivals), make([]error, rivals)
+	const concurrent = 12
+	turns, errs := make([]*provider.Turn, concurrent), make([]error, concurrent)
 	var wg sync.WaitGroup
-	for i := range rivals {
+	for i := range concurrent {
 		turns[i] = e.Turn(append([]history.Event{kit.TurnStarted()}, kit.Repeat(i+1, kit.Activity(kit.Queue))...)...)
 		wg.Go(func() { _, errs[i] = f.Provider.AckOrchestrationItem(f.Ctx(), turns[i]) })
 	}

@@ -163,9 +163,9 @@ func terminateDamagedChild(f *kit.Fixture) {
 			f.Must(f.Provider.TerminateCorrupt(f.Ctx(), &m))
 		}
 	}
-	told := f.Messages()
-	if len(told) != 1 || told[0].Kind != provider.MessageChildOutcome || told[0].Error == nil ||
-		told[0].Error.Type != history.TypeTerminated {
-		f.T.Errorf("messages to the parent: got %s", kit.Text(told))
+	reported := f.Messages()
+	if len(reported) != 1 || reported[0].Kind != provider.MessageChildOutcome || reported[0].Error == nil ||
+		reported[0].Error.Type != history.TypeTerminated {
+		f.T.Errorf("messages to the parent: got %s", kit.Text(reported))
 	}
 }

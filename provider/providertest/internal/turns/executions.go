@@ -210,7 +210,7 @@ func listExecutions(f *kit.Fixture) {
 		}
 	}
 	f.WantEqual("executions", got, want)
-	for _, err := range f.Provider.ListExecutions(f.Ctx(), "nobody") {
+	for _, err := range f.Provider.ListExecutions(f.Ctx(), "missing") {
 		f.WantErrorIs(err, provider.ErrNotFound)
 	}
 }

@@ -111,7 +111,7 @@ func readActions(f *kit.Fixture, e *kit.Execution) map[string]action {
 			return unless(provider.ErrNotFound, kit.ErrOf(f.Provider.ReadBuild(ctx, "b")))
 		}},
 		"RejectEvents": {kit.Read, func(ctx context.Context) error {
-			return f.Provider.RejectEvents(ctx, "", kit.EventMessage("nobody", "px", 3))
+			return f.Provider.RejectEvents(ctx, "", kit.EventMessage("missing", "px", 3))
 		}},
 		"ReadRejectedEvents": {kit.Read, func(ctx context.Context) error {
 			return kit.ErrOf(f.Provider.ReadRejectedEvents(ctx, "c"))

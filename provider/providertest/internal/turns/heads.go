@@ -78,7 +78,7 @@ func readUnknown(f *kit.Fixture) {
 		if o.Head != e.Head { // a message for this instance does not affect the others of the batch
 			f.T.Errorf("head for an unknown execution: %+v, want the current %+v", o.Head, e.Head)
 		}
-		_, err = f.Provider.ReadOrchestration(f.Ctx(), &provider.OrchestrationItem{InstanceID: "nobody"}, c)
+		_, err = f.Provider.ReadOrchestration(f.Ctx(), &provider.OrchestrationItem{InstanceID: "missing"}, c)
 		f.WantErrorIs(err, provider.ErrNotFound)
 	}
 }
@@ -146,9 +146,9 @@ func staleHead(f *kit.Fixture) {
 	if o.Verified || o.Head != two.Head {
 		f.T.Fatalf("verified %v, head %+v, want %+v", o.Verified, o.Head, two.Head)
 	}
-	rival := *two
-	rival.Events = append([]history.Event{}, two.Events...)
-	_, err = f.Provider.AckOrchestrationItem(f.Ctx(), &rival)
+	concurrentTurn := *two
+	concurrentTurn.Events = append([]history.Event{}, two.Events...)
+	_, err = f.Provider.AckOrchestrationItem(f.Ctx(), &concurrentTurn)
 	f.WantErrorIs(err, provider.ErrConflict)
 	if head := e.Read().Head; head != three.After() {
 		f.T.Errorf("got head %+v, want %+v", head, three.After())

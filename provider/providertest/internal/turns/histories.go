@@ -81,16 +81,16 @@ func readerStops(f *kit.Fixture) {
 
 func unknownExecution(f *kit.Fixture) {
 	f.Start("a")
-	const nobodys = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+	const unknownExecution = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	n := 0
-	for _, err := range f.Provider.ReadHistory(f.Ctx(), "a", nobodys, 0) {
+	for _, err := range f.Provider.ReadHistory(f.Ctx(), "a", unknownExecution, 0) {
 		n++
 		f.WantErrorIs(err, provider.ErrNotFound)
 	}
 	if n != 1 {
 		f.T.Errorf("got %d values, want one error", n)
 	}
-	_, err := f.Provider.ReadTerminalEvent(f.Ctx(), nobodys)
+	_, err := f.Provider.ReadTerminalEvent(f.Ctx(), unknownExecution)
 	f.WantErrorIs(err, provider.ErrNotFound)
 }
 

@@ -15,9 +15,9 @@ func inlineActivity() history.Event {
 	return e
 }
 
-// whatRanInlineIsNotSent checks that the commit does not send activities that ended or were cancelled in the turn, or
+// inlineActivityIsNotSent checks that the commit does not send activities that ended or were cancelled in the turn, or
 // that run in the process. A redispatch depends only on the history (R20).
-func whatRanInlineIsNotSent(f *kit.Fixture) {
+func inlineActivityIsNotSent(f *kit.Fixture) {
 	e := f.Start("a")
 	outcome := kit.Completed(3)
 	outcome.Inline = true

@@ -29,8 +29,8 @@ func Redispatch() kit.Group {
 		{Name: "FinalStatusIsNotRefreshed", Run: endNotRefreshed, Needs: []kit.Capability{kit.Faults}},
 		{Name: "UnwrittenFinalStatusIsWritten", Run: endRepaired, Needs: []kit.Capability{kit.Faults}},
 		{Name: "UnsentOutputsAreSentAndFinalStatusIsWritten", Run: unsentSent, Needs: []kit.Capability{kit.Faults}},
-		{Name: "StaleViewDoesNotReviveEndedInstance", Run: noRevival},
-		{Name: "InlineActivityIsNotSent", Run: whatRanInlineIsNotSent},
+		{Name: "StaleViewDoesNotReviveEndedInstance", Run: endedStaysEnded},
+		{Name: "InlineActivityIsNotSent", Run: inlineActivityIsNotSent},
 		{Name: "StatusIsDeferredToLaterTurn", Run: statusesLeft},
 		{Name: "AttemptsOfInlineActivityContinueInItsQueue", Run: attemptsGoOn},
 	}}
@@ -221,8 +221,8 @@ func unsentSent(f *kit.Fixture) {
 	f.WantStatus("a", provider.StatusRunning)
 }
 
-// noRevival checks a frozen function that continues and redispatches a history that it read long ago.
-func noRevival(f *kit.Fixture) {
+// endedStaysEnded checks a frozen function that continues and redispatches a history that it read long ago.
+func endedStaysEnded(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	stale := e.Read()

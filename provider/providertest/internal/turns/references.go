@@ -105,7 +105,7 @@ func wrongDocuments(f *kit.Fixture) {
 	}
 	for name, at := range map[string]history.DataLocation{
 		"another segment":   {ExecutionID: places[0].ExecutionID, Segment: 99, EventID: 3},
-		"another execution": {ExecutionID: "nobody's", Segment: 1, EventID: 3},
+		"another execution": {ExecutionID: "unknown", Segment: 1, EventID: 3},
 	} {
 		if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", refers(at, json.RawMessage(`"right"`))); !errors.Is(err,
 			provider.ErrNotFound) {

@@ -76,7 +76,7 @@ func Undo(_ context.Context, item string) (string, error) {
 	if item == NonRefundable {
 		return "", perdure.NonRetryable(&StuckError{item})
 	}
-	return "gave back " + item, nil
+	return "released " + item, nil
 }
 
 // Flaky succeeds in its n-th attempt.
@@ -96,7 +96,7 @@ const NonRefundable = "non-refundable"
 // StuckError is the error of Undo for NonRefundable.
 type StuckError struct{ Item string }
 
-func (e *StuckError) Error() string { return e.Item + " cannot be given back" }
+func (e *StuckError) Error() string { return e.Item + " cannot be released" }
 
 // Texts of the first execution and of later executions.
 const (

@@ -28,8 +28,9 @@ type Scenario struct {
 	Drive func(ctx context.Context, w World, id string) error
 	// Check checks the instance that has ended.
 	Check Check
-	// Calm is an additional check for tests without faults, which runs after the effects of the end. It may be nil.
-	Calm Check
+	// CheckWithoutFaults is an additional check for tests without faults, which runs after the effects of the end. It
+	// may be nil.
+	CheckWithoutFaults Check
 	// Virtual scenarios take hours and need virtual time.
 	Virtual bool
 	// Large scenarios need a hub with a payload store.
