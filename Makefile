@@ -255,6 +255,9 @@ latency: needs-go ## compute the latency of orchestration steps from a list of A
 mutants: needs-go ## mutation test of the engine: apply one mutant at a time, and fail if the tests do not detect it (dispatch/testdata/mutants; some minutes; MUTANTS="name name"; SHORT=1 with short tests)
 	$(GO) run -C tools ./mutants $(if $(SHORT),-short) .. $(MUTANTS)
 
+.PHONY: planted
+planted: mutants
+
 .PHONY: fuzz
 fuzz: needs-go ## a minute of fuzzing each: the history decoder, the segment decoder, cron expressions
 	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime 60s ./history
