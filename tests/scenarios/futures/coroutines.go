@@ -16,7 +16,7 @@ func coroutineScenarios(tick time.Duration) []kit.Scenario {
 			Check: kit.Returns([]int{-1, 0, 1, 2, 10, 11, 12}),
 		},
 		{Name: "CoroutinesInParallel", Register: kit.Run(finishOrder), Input: tick, Check: kit.Returns([]int{2, 1, 0})},
-		{Name: "AsyncValues", Register: kit.Run(asyncValues), Input: 4, Check: kit.Returns("10, and a failure with 3")},
+		{Name: "AsyncValues", Register: kit.Run(asyncValues), Input: 4, Check: kit.Returns("10, and failed with 3")},
 	}
 }
 
@@ -56,7 +56,7 @@ func finishOrder(ctx *perdure.OrchestrationContext, tick time.Duration) ([]int, 
 	return order, err
 }
 
-var errNoLuck = errors.New("failed")
+var errAsync = errors.New("failed")
 
 // asyncValues returns values and an error from coroutines.
 func asyncValues(ctx *perdure.OrchestrationContext, n int) (string, error) {
@@ -70,13 +70,13 @@ func asyncValues(ctx *perdure.OrchestrationContext, n int) (string, error) {
 		if err := perdure.Sleep(ctx, time.Millisecond); err != nil {
 			return 0, err
 		}
-		return 3, fmt.Errorf("%w with %d", errNoLuck, 3)
+		return 3, fmt.Errorf("%w with %d", errAsync, 3)
 	})
 	sum, err := kit.SumOf(ctx, fs)
 	if err != nil {
 		return "", err
 	}
-	if _, err = bad.Await(ctx); !errors.Is(err, errNoLuck) { // the same value: it stays in memory
+	if _, err = bad.Await(ctx); !errors.Is(err, errAsync) { // the same value: it stays in memory
 		return "", fmt.Errorf("not the coroutine's own error: %w", err)
 	}
 	return fmt.Sprintf("%d, and %v", sum, err), nil
