@@ -191,7 +191,7 @@ $(CHECKS)/.venv/%/.installed: $(CHECKS)/%.txt | needs-python
 test-ui: needs-go needs-node needs-python tests/ui/node_modules/.installed ## the web UI, most of it in headless Chromium: views, keyboard, accessibility, requests of other origins, performance
 	$(PYTHON) localstack/venv_python.py ministack # the proxy of make run
 	$(GO) build -o $(UI)/.server ./$(UI)/server
-	cd $(UI) && UI_SERVER=./.server node --test --test-concurrency=1 --test-reporter=spec words.test.mjs page.test.mjs origins.test.mjs figures.test.mjs
+	cd $(UI) && UI_SERVER=./.server node --test --test-concurrency=1 --test-reporter=spec words.test.mjs page.test.mjs stream.test.mjs origins.test.mjs figures.test.mjs
 
 tests/ui/node_modules/.installed: tests/ui/package-lock.json | needs-node
 	cd $(UI) && npm ci --no-audit --no-fund

@@ -11,8 +11,9 @@ import (
 )
 
 var (
-	// uiRequest is a request of the web UI: a method for call and send, and the path as a JavaScript expression.
-	uiRequest = regexp.MustCompile("(?:^|[^.\\w])(?:(?:call|send)\\('([A-Z]+)', |get\\()" +
+	// uiRequest is a request of the web UI: a method for call and send, and the path as a JavaScript expression. A
+	// source of changes has a path.
+	uiRequest = regexp.MustCompile("(?:^|[^.\\w])(?:(?:call|send)\\('([A-Z]+)', |get\\(|path: )" +
 		"((?:instancePath|lettersPath)\\(.*|`.*|'.*)")
 	uiValue = regexp.MustCompile(`\$\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}`)
 	uiBase  = map[string]string{"instancePath": "instances/*", "lettersPath": "dead-letters/*"}

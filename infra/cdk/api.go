@@ -44,6 +44,9 @@ func (h endpoints) add() {
 		endpoint = jsii.String("https://" + domain.Name)
 	}
 	h.APIURL = choose(endpoint, jsii.String("https://"+*trimmed))
+	if h.props.StreamURL {
+		h.StreamURL = "https://" + *trimmed
+	}
 	h.api.invokeARN = choose(h.executeARN(api, "*/*/v1/*"), h.API.FunctionArn())
 	h.api.renewARN = choose(h.executeARN(api, "*/POST"+renewPath), h.API.FunctionArn())
 	h.api.callARN = func(calls string) string {
@@ -131,12 +134,17 @@ func (h endpoints) addRoute(
 	return target
 }
 
+// addFunctionURL creates the URL of the API, with a condition, or the URL for streams, which an HTTP API has too.
 func (h endpoints) addFunctionURL(condition awscdk.CfnCondition) awslambda.CfnUrl {
 	url := awslambda.NewCfnUrl(h.Construct, jsii.String("ApiUrl"), &awslambda.CfnUrlProps{
 		TargetFunctionArn: h.API.FunctionArn(),
 		AuthType:          jsii.String(authIAM),
 	})
-	url.CfnOptions().SetCondition(condition)
+	if h.props.StreamURL {
+		url.SetInvokeMode(jsii.String("RESPONSE_STREAM"))
+	} else {
+		url.CfnOptions().SetCondition(condition)
+	}
 	return url
 }
 

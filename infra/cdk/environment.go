@@ -125,18 +125,20 @@ func (h environments) renewerEnvironment() environment {
 }
 
 func (h environments) apiEnvironment() environment {
-	var page environment
+	options := environment{}
 	if h.props.UI {
-		page = environment{"PERDURE_UI": "true"}
+		options["PERDURE_UI"] = "true"
 		if origins := h.props.HTTPAPI.pageOrigins(); origins != "" {
-			page["PERDURE_UI_ORIGINS"] = origins
+			options["PERDURE_UI_ORIGINS"] = origins
 		}
 	}
-	var letters environment
 	if h.props.DeadLetters {
-		letters = environment{"PERDURE_DEAD_LETTERS": queueURLs(h.deadLetters())}
+		options["PERDURE_DEAD_LETTERS"] = queueURLs(h.deadLetters())
 	}
-	return merge(h.hubEnvironment(), h.timerEnvironment(), h.queryEnvironment(), page, letters, environment{
+	if h.props.StreamURL {
+		options["PERDURE_API_STREAM"] = "true"
+	}
+	return merge(h.hubEnvironment(), h.timerEnvironment(), h.queryEnvironment(), options, environment{
 		"PERDURE_WORK_QUEUES":       queueURLs(h.workQueues()),
 		"PERDURE_API_AUTHORIZATION": h.props.HTTPAPI.authorization(),
 	})

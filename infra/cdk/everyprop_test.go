@@ -120,7 +120,7 @@ func everyProp(stack awscdk.Stack) []cdk.TaskHubProps {
 			},
 		},
 		{
-			HubName: "trial", FunctionsDir: placeholders, DeadLetters: true, APIKind: cdk.APIKindHTTP,
+			HubName: "trial", FunctionsDir: placeholders, DeadLetters: true, APIKind: cdk.APIKindHTTP, StreamURL: true,
 			Timers: cdk.TimersRequeue, MaxTimerDelay: seconds(60), ScheduleLead: seconds(5),
 			WithoutDeletionProtection: true,
 		},

@@ -210,14 +210,17 @@ func (g hubGrants) workQueue(name string) WorkQueue {
 	panic(fmt.Errorf("task hub %s: unknown work queue %q", g.hub.props.HubName, name))
 }
 
-// GrantAPI allows grantee to make all calls of the HTTP API, and to open the web UI if TaskHubProps.UI is set. The
-// grantee signs requests for the service execute-api, or for lambda if the API is a function URL.
+// GrantAPI allows grantee to make all calls of the HTTP API, also through the StreamURL, and to open the web UI if
+// TaskHubProps.UI is set. The grantee signs requests for the service execute-api, or lambda for a function URL.
 func (g hubGrants) GrantAPI(grantee awsiam.IGrantable) {
 	calls := []string{g.hub.api.invokeARN}
 	if g.hub.props.UI {
 		calls = append(calls, g.hub.api.callARN("*/GET/ui"))
 	}
 	g.grant(grantee, invocations(g.hub.props.APIKind, calls...))
+	if g.hub.props.StreamURL && g.hub.props.APIKind != APIKindFunctionURL {
+		g.grant(grantee, policy.InvokeURL(*g.hub.API.FunctionArn()))
+	}
 }
 
 // GrantRenew allows grantee to renew the locks of work items through the HTTP API. It is for polling workers in other
@@ -230,19 +233,13 @@ func (g hubGrants) GrantRenew(grantee awsiam.IGrantable) {
 	g.grant(grantee, invocations(g.hub.props.APIKind, g.hub.api.renewARN))
 }
 
-// invocations returns the statements that permit calls of an API of a kind. A function URL requires both actions of
-// Lambda (https://docs.aws.amazon.com/lambda/latest/dg/urls-auth.html). Without their conditions the grantee could
-// invoke the function directly, with an event that names any caller.
+// invocations returns the statements that permit calls of an API of a kind.
 func invocations(kind string, calls ...string) (statements []awsiam.PolicyStatement) {
 	if kind != APIKindFunctionURL {
 		statements = append(statements, policy.Allow(calls, "execute-api:Invoke"))
 	}
 	if kind != APIKindHTTP {
-		url := policy.Allow(calls, "lambda:InvokeFunctionUrl")
-		url.AddCondition(jsii.String("StringEquals"), map[string]any{"lambda:FunctionUrlAuthType": authIAM})
-		function := policy.Allow(calls, "lambda:InvokeFunction")
-		function.AddCondition(jsii.String("Bool"), map[string]any{"lambda:InvokedViaFunctionUrl": "true"})
-		statements = append(statements, url, function)
+		statements = append(statements, policy.InvokeURL(calls...)...)
 	}
 	return statements
 }

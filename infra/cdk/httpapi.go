@@ -74,10 +74,12 @@ const (
 	authNone   = "NONE"
 )
 
-func (p HTTPAPIProps) validate(kind string) error {
+func (p HTTPAPIProps) validate(kind string, streams bool) error {
 	switch {
 	case kind == APIKindFunctionURL && p != (HTTPAPIProps{}):
 		return errors.New("HTTPAPI: not supported with a function URL")
+	case streams && !p.byIAM():
+		return errors.New("StreamURL: not supported with JWT or Authorizer, because IAM authorizes a function URL")
 	case p.JWT != nil && p.Authorizer != nil:
 		return errors.New("HTTPAPI: JWT and Authorizer are mutually exclusive")
 	case p.JWT != nil && (p.JWT.Issuer == "" || len(p.JWT.Audience) == 0):

@@ -105,6 +105,11 @@ type TaskHubProps struct {
 	// APIKind is APIKindHTTP or APIKindFunctionURL. IAM authorizes the callers of both, unless HTTPAPI has another
 	// authorizer. Default: APIKindHTTP.
 	APIKind string
+	// StreamURL adds a function URL that sends the events of an instance as the hub commits them (invoke mode
+	// RESPONSE_STREAM). With APIKindFunctionURL, the URL of the API does so. IAM must authorize the callers of the API,
+	// and of the hub's grants only GrantAPI permits calls of the URL. Each open stream occupies an environment of the
+	// API function, and only APIConcurrency limits them. Default: false.
+	StreamURL bool
 	// UI makes the API function serve the web UI at /ui. A browser cannot sign requests: if IAM authorizes the callers,
 	// use perdure ui instead. Default: false.
 	UI bool
@@ -193,7 +198,7 @@ func (p TaskHubProps) validate() error {
 		return fmt.Errorf("task hub: invalid HubName %q: must match %s", p.HubName, namePattern)
 	}
 	for _, validate := range []func() error{
-		p.validateQueues, p.validateFunctions, func() error { return p.HTTPAPI.validate(p.APIKind) },
+		p.validateQueues, p.validateFunctions, func() error { return p.HTTPAPI.validate(p.APIKind, p.StreamURL) },
 		func() error { return inField("Schedules", p.validateSchedules()) }, p.validateDurations,
 	} {
 		if err := validate(); err != nil {

@@ -60,6 +60,9 @@ type TaskHub struct {
 	OrchestratorAlias awslambda.Alias
 	// APIURL is the URL of the HTTP API, without a trailing slash and without /v1.
 	APIURL string
+	// StreamURL is the URL of the API with streams, in the same format. It is empty unless TaskHubProps.StreamURL is
+	// set. Polling workers renew locks only through APIURL.
+	StreamURL string
 	// APIDomainTarget is the target for the DNS record of HTTPAPI.Domain. It is empty without a domain.
 	APIDomainTarget string
 	// ConfigParameter is the name of the SSM parameter with the configuration of the hub.

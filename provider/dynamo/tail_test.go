@@ -72,6 +72,11 @@ func TestReadTail_longHistory_readsFewItems(t *testing.T) {
 	if ids := l.tail(t, &at); len(ids) != 2 || l.queried > 8 {
 		t.Errorf("resumed with events %v and %d items", ids, l.queried)
 	}
+	end := provider.Tail{Event: l.next - 1} // that of a long poll
+	l.queried = 0
+	if ids := l.tail(t, &end); len(ids) > 0 || l.queried != 1 || end != at {
+		t.Errorf("resumed at the end with events %v and %d items at %+v", ids, l.queried, end)
+	}
 	far := provider.Tail{Event: 150}
 	l.queried = 0
 	if ids := l.tail(t, &far); len(ids) != 151 || l.queried > 151+20 {

@@ -541,7 +541,7 @@ test('an event is sent unchanged, and a repeated request has the same idempotenc
   const { page, close } = await view('?instance=order-8');
   await page.locator('.timeline .said').first().waitFor();
   const sent = [];
-  await page.route(/\/events\//, (r) => { sent.push([r.request().postData(), r.request().headers()['idempotency-key']]); return r.fulfill(sent.length === 1 ? json(504, { message: 'timed out' }) : json(202, {})); });
+  await page.route(/\/events\/packed/, (r) => { sent.push([r.request().postData(), r.request().headers()['idempotency-key']]); return r.fulfill(sent.length === 1 ? json(504, { message: 'timed out' }) : json(202, {})); });
   await page.getByRole('button', { name: 'Raise event …' }).click();
   await page.getByLabel('Event name', { exact: true }).fill('packed');
   await page.getByLabel(/^Data/).fill('{"order": 9007199254740993}');

@@ -32,6 +32,7 @@ function instanceView(address) {
   let askedAt = 0;
   let reading = false;
   let complete = false;
+  let seen = 0; // the last event at the last refresh
 
   // ---- tabs ----
   const numbers = () => ({ events: view.model.events.length, pending: view.pending?.total ?? (view.status && over(view.status.status) ? 0 : null), cancellations: view.cancels.length, family: childRows(view).length });
@@ -137,7 +138,7 @@ function instanceView(address) {
     for (let next = view.model.last, pages = 1; ; pages++) {
       const page = await (ahead.get(next) || ask(next));
       ahead.delete(next);
-      for (const e of page.items) view.model.add(e);
+      for (const e of page.items) if (e.id > view.model.last) view.model.add(e); // the stream may have sent it
       next = page.next;
       if (!next) return;
       for (let after = next; pages > 2 && page.items.length === eventsAPage && after < next + 4 * eventsAPage; after += eventsAPage) {
@@ -153,6 +154,32 @@ function instanceView(address) {
       drawn = Date.now();
       pause = Math.max(pause, 10 * (drawn - now)); // limits drawing to a tenth of the time
     }
+  }
+
+  // stream is the source of the events of the current execution once the history was read (followStream).
+  const stream = {
+    path: instancePath(id, '/events/stream'), open: false,
+    position: () => (complete && view.current && !view.model.instance.end ? `${view.executionId}.${view.model.last}` : ''),
+    take(e) {
+      const { last } = view.model;
+      if (e.id === last + 1) { view.model.add(e); drawSoon(); }
+      return e.id <= last + 1;
+    },
+  };
+
+  // drawSoon draws the events of the stream. It takes at most a tenth of the time, and waits for an open dialog.
+  let drawing = 0;
+  let drawPause = 100;
+  function drawSoon() {
+    drawing ||= setTimeout(() => {
+      drawing = 0;
+      if (document.querySelector('dialog')) { drawSoon(); return; }
+      const began = Date.now();
+      header.draw();
+      drawTabs();
+      if (tab === 'timeline' || tab === 'events') drawPanel(); // a refresh draws the others
+      drawPause = Math.max(100, 10 * (Date.now() - began));
+    }, drawPause);
   }
 
   async function readCancels() {
@@ -185,7 +212,6 @@ function instanceView(address) {
     if (reading) return undefined;
     reading = true;
     try {
-      const before = view.model.last;
       const s = await get(instancePath(id, '?pending=false'), stop.signal);
       if (!view.execution && view.status && s.executionId !== view.status.executionId) return go(query([['instance', id]]), true); // the instance has continued as new
       const moved = !view.status || s.updatedAt !== view.status.updatedAt || s.status !== view.status.status;
@@ -193,10 +219,12 @@ function instanceView(address) {
       view.executionId = view.execution || s.executionId;
       view.current = view.executionId === s.executionId;
       header.draw();
-      if (!complete || !view.model.instance.end) await readHistory();
+      const streamed = stream.open && (!moved || view.model.last !== seen); // a change without an event on the stream is not
+      if (!complete || !(view.model.instance.end || streamed)) await readHistory();
       complete = true;
       const now = Date.now();
-      const changedNow = moved || view.model.last !== before;
+      const changedNow = moved || view.model.last !== seen;
+      seen = view.model.last;
       const open = view.cancels.some((c) => !c.end);
       if (changedNow) { header.draw(); drawTabs(); }
       // Both make the API read the whole history, so a long history is read less often.
@@ -223,7 +251,7 @@ function instanceView(address) {
   drawTabs();
   drawPanel();
   return {
-    title: id, place: '', instance: id, refresh, every: 2500, live: () => !view.status || !complete || !over(view.status.status), first: refresh,
-    leave: () => { stop.abort(); for (const { grid } of Object.values(lists)) grid.watcher.disconnect(); },
+    title: id, place: '', instance: id, refresh, stream, every: 2500, live: () => !view.status || !complete || !over(view.status.status), first: refresh,
+    leave: () => { stop.abort(); clearTimeout(drawing); for (const { grid } of Object.values(lists)) grid.watcher.disconnect(); },
   };
 }

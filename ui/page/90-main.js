@@ -23,7 +23,7 @@ function show() {
   $('main').scrollTop = 0;
   lastRead = Date.now();
   Promise.resolve(view.first?.()).then(told);
-  changes = subscribe({ instance: view.instance, every: view.every, live: view.live, read: () => view.refresh(), told: (ok) => { if (shown === view) told(ok); } });
+  changes = subscribe({ every: view.every, live: view.live, stream: view.stream, read: () => view.refresh(), told: (ok) => { if (shown === view) told(ok); } });
 }
 
 function told(ok) {

@@ -27,6 +27,8 @@ type StackProps struct {
 	Client bool
 	// LargePayloads is cdk.TaskHubProps.LargePayloads.
 	LargePayloads bool
+	// StreamURL is cdk.TaskHubProps.StreamURL. The stack then has the output StreamUrl.
+	StreamURL bool
 	// Table is the name of an existing table, for example of a restored one, for cdk.PlatformProps.Table.
 	Table string
 }
@@ -90,9 +92,13 @@ func NewStack(scope constructs.Construct, id string, props StackProps) *cdk.Task
 		MaxTimerDelay: p.seconds("TimerLongestDelay", 900, 1, 900),
 		ScheduleLead:  p.seconds("ScheduleLead", 120, 0, 899),
 		APIKind:       p.choice("ApiKind", cdk.APIKindHTTP, cdk.APIKindFunctionURL),
+		StreamURL:     props.StreamURL,
 		PlatformProps: cdk.PlatformProps{Table: table},
 	})
 	output(stack, "ApiUrl", hub.APIURL)
+	if props.StreamURL {
+		output(stack, "StreamUrl", hub.StreamURL)
+	}
 	output(stack, "ConfigParameter", hub.ConfigParameter)
 	output(stack, "TableName", *hub.Table.TableName())
 	return hub

@@ -39,7 +39,9 @@ func run() error {
 	api := httpapi.New(client.New(h, client.WithClock(time.Now)), admin.New(h, admin.WithClock(time.Now)),
 		httpapi.WithLogger(slog.New(slog.DiscardHandler)))
 	mux := http.NewServeMux()
-	mux.Handle("/v1/", api)
+	s := newStreams(h)
+	mux.Handle("/v1/", s.counted(api))
+	s.handle(mux)
 	mux.Handle(ui.Path, ui.Handler())
 
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -52,8 +54,8 @@ func run() error {
 		os.Exit(0)
 	}()
 	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of a TCP listener
-	s := &http.Server{Handler: guarded(mux, port), ReadHeaderTimeout: 10 * time.Second}
-	if err := s.Serve(l); err != nil {
+	server := &http.Server{Handler: guarded(mux, port), ReadHeaderTimeout: 10 * time.Second}
+	if err := server.Serve(l); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil

@@ -17,6 +17,7 @@ func main() {
 	exclusive := flag.Bool("exclusive", false, "FIFO queues for exclusive keys")
 	client := flag.Bool("client", false, "permissions for clients in activities")
 	large := flag.Bool("large-payloads", false, "bucket for large payloads")
+	streams := flag.Bool("stream-url", false, "function URL that streams events")
 	table := flag.String("table", "", "name of an existing table, for example of a restored one")
 	out := flag.String("out", "", "directory of the cloud assembly, if the cdk command does not run the program")
 	flag.Parse()
@@ -28,6 +29,7 @@ func main() {
 		Exclusive:     *exclusive,
 		Client:        *client,
 		LargePayloads: *large,
+		StreamURL:     *streams,
 		Table:         *table,
 	})
 	app.Synth(nil)

@@ -47,6 +47,17 @@ func Allow(resources []string, actions ...string) awsiam.PolicyStatement {
 	})
 }
 
+// InvokeURL returns the statements that allow calls of the URLs of functions. They require both actions
+// (https://docs.aws.amazon.com/lambda/latest/dg/urls-auth.html). Without their conditions the grantee could invoke the
+// functions directly, with an event that names any caller.
+func InvokeURL(functions ...string) []awsiam.PolicyStatement {
+	url := Allow(functions, "lambda:InvokeFunctionUrl")
+	url.AddCondition(jsii.String("StringEquals"), map[string]any{"lambda:FunctionUrlAuthType": "AWS_IAM"})
+	function := Allow(functions, "lambda:InvokeFunction")
+	function.AddCondition(jsii.String("Bool"), map[string]any{"lambda:InvokedViaFunctionUrl": "true"})
+	return []awsiam.PolicyStatement{url, function}
+}
+
 // Document returns a policy with statements.
 func Document(statements ...awsiam.PolicyStatement) awsiam.PolicyDocument {
 	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &statements})

@@ -48,7 +48,12 @@ func (st *Store) readAfter(
 	if s.next == 0 {
 		s.consistency = provider.Strong
 		if at.Event >= searchedFrom {
-			s.next, err = st.segmentOf(ctx, instanceID, executionID, at.Event)
+			var last provider.Segment
+			last, s.next, err = st.segmentOf(ctx, instanceID, executionID, at.Event)
+			if len(last.Events) > 0 {
+				s.yieldAfter(ctx, &last, at, yield)
+				return
+			}
 		}
 	}
 	if err == nil {
@@ -82,25 +87,34 @@ func (s *stream) yieldAfter(
 	return true
 }
 
-// segmentOf returns the number of the segment that contains an event, or of the last segment if the event does not
-// exist. It searches backward from the end in steps that double, because most callers have read nearly everything.
-func (st *Store) segmentOf(ctx context.Context, instanceID, executionID string, eventID int64) (int64, error) {
+// segmentOf returns the number of the segment that contains an event. If this is the last segment, or if the event does
+// not exist, it also returns the last segment, so that a reader that has read everything does not read it twice. It
+// searches backward from the end in steps that double, because most callers have read nearly everything.
+func (st *Store) segmentOf(
+	ctx context.Context, instanceID, executionID string, eventID int64,
+) (last provider.Segment, number int64, err error) {
 	start, err := st.table.GetExecutionItem(ctx, executionID, table.SegmentSK(0, 0))
 	switch {
 	case err != nil:
-		return 0, err
+		return last, 0, err
 	case len(start) == 0, table.IsStub(start), table.GetString(start, table.AttrInstance) != instanceID:
-		return 0, provider.ErrNotFound
+		return last, 0, provider.ErrNotFound
 	}
-	last, err := st.ReadLastSegment(ctx, executionID)
-	if err != nil || len(last.Events) == 0 {
-		return 0, err // the last segment cannot be read: the read from the start reports why
+	last, err = st.ReadLastSegment(ctx, executionID)
+	switch {
+	case err != nil, len(last.Events) == 0:
+		return last, 0, err // the last segment cannot be read: the read from the start reports why
+	case last.Events[0].ID <= eventID:
+		return last, last.Sequence, nil
 	}
-	if last.Events[0].ID <= eventID {
-		return last.Sequence, nil
-	}
+	number, err = searchBefore(ctx, st, executionID, last.Sequence, eventID)
+	return provider.Segment{}, number, err
+}
 
-	known, behind := int64(0), last.Sequence // the event is in segment known or later, and before segment behind
+// searchBefore returns the number of the segment that contains an event, which is before the given segment. It returns
+// 0 if a segment cannot be read.
+func searchBefore(ctx context.Context, st *Store, executionID string, behind, eventID int64) (int64, error) {
+	known := int64(0) // the event is in this segment or later, and before segment behind
 	for step := int64(1); behind-known > 1; step *= 2 {
 		probe := max(behind-step, known+1)
 		if known > 0 {
