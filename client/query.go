@@ -29,7 +29,8 @@ const (
 	QueryHandlerNotFound = provider.QueryHandlerNotFound
 	// QueryUnregistered means that the build does not have the orchestration in the instance's version.
 	QueryUnregistered = provider.QueryUnregistered
-	// QueryBlocked means that the code cannot replay the history. Failure is the diagnosis.
+	// QueryBlocked means that the code cannot replay the history. The status of the instance can be different from
+	// StatusBlocked. Failure is the diagnosis.
 	QueryBlocked = provider.QueryBlocked
 	// QueryBadInput means that the input does not match the handler's input type. Failure contains the position.
 	QueryBadInput = provider.QueryBadInput

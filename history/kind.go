@@ -59,7 +59,8 @@ const (
 	CustomStatusSet    Kind = "CustomStatusSet"
 	VersionMarked      Kind = "VersionMarked"
 
-	// Requests to the instance, and parked inputs.
+	// Requests to the instance, and parked inputs. ExecutionSuspended records a pause and ExecutionResumed its end.
+	// InputsParked stores the inputs of a paused instance, or of one whose code cannot process them.
 	CancelRequested    Kind = "CancelRequested"
 	InputsParked       Kind = "InputsParked"
 	ExecutionSuspended Kind = "ExecutionSuspended"

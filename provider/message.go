@@ -50,9 +50,9 @@ const (
 	MessageUpdateSent MessageKind = "updateSent"
 	// MessageUpdateAnswered carries the Result or Error of an update to its sender.
 	MessageUpdateAnswered MessageKind = "updateAnswered"
-	// MessageExecutionSuspended pauses the instance. Its code does not run until a MessageExecutionResumed arrives, and
-	// inputs are parked (R25). EventID identifies the request, with history.PauseIDPrefix, so that the instance ignores
-	// a late copy.
+	// MessageExecutionSuspended pauses the instance (client.Pause): "suspended" is the stored word for paused. The code
+	// does not run until a MessageExecutionResumed arrives, and inputs are parked (history.InputsParked, R25). EventID
+	// identifies the request, with history.PauseIDPrefix, so that the instance ignores a late copy.
 	MessageExecutionSuspended MessageKind = "executionSuspended"
 	// MessageExecutionResumed resumes the instance.
 	MessageExecutionResumed MessageKind = "executionResumed"
@@ -281,7 +281,8 @@ type WorkItem struct {
 	Token string `json:"token,omitempty"`
 }
 
-// NeedsRunClaim reports whether a worker must claim the run of the activity (ClaimRun) before it starts the code.
+// NeedsRunClaim reports whether a worker must claim the run of the activity (ClaimRun) before it starts the code. The
+// documentation calls this claim the run lease.
 func (w *WorkItem) NeedsRunClaim() bool { return w.WaitForCancellation || w.AtMostOnce }
 
 // Timer is a timer that does not fire before FireAt. If it belongs to an activity, TimerID is the activity's ID. Such a

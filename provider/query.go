@@ -46,8 +46,8 @@ const (
 	QueryHandlerNotFound QueryCode = "unknown_query"
 	// QueryUnregistered means that the build does not register the orchestration in the instance's version.
 	QueryUnregistered QueryCode = "unregistered"
-	// QueryBlocked means that the code cannot replay its history. The status of the instance can be different from
-	// Blocked. Failure is the diagnosis.
+	// QueryBlocked means that the code that runs the query cannot replay the history. It is not a status: the status
+	// of the instance can be different from Blocked. Failure is the diagnosis.
 	QueryBlocked QueryCode = "blocked"
 	// QueryBadInput means that the input does not match the type of the handler. Failure contains the position.
 	QueryBadInput QueryCode = "bad_input"

@@ -35,7 +35,8 @@ const (
 	QueueTimers = "timers"
 )
 
-// Unreadable is a record that cannot be decoded.
+// Unreadable is a record for DeadLetter, with the reason. The decoding methods return it for a record that cannot be
+// decoded. Turns and workers also use it for a record that they can decode but must not process, such as poison (R13).
 type Unreadable struct {
 	Record Record
 	Err    error

@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/infra/cdk/internal/policy"
 )
 
-// mailDays is the retention of payloads of messages in days. A queue and its dead-letter queue retain a message for 14
-// days each, and a redrive starts this time again.
-const mailDays = 60
+// messagePayloadDays is the retention of payloads of messages in days. A queue and its dead-letter queue retain a message
+// for 14 days each, and a redrive starts this time again.
+const messagePayloadDays = 60
 
 // addPayloads sets the payload store. It creates a bucket if LargePayloads is set without PayloadBucket.
 func addPayloads(h *TaskHub) {
@@ -28,7 +28,7 @@ func addPayloads(h *TaskHub) {
 		LifecycleRules: &[]*awss3.LifecycleRule{
 			{
 				Id: jsii.String("messages"), Prefix: jsii.String(h.props.HubName + "/m/"),
-				Expiration: awscdk.Duration_Days(jsii.Number(mailDays)),
+				Expiration: awscdk.Duration_Days(jsii.Number(messagePayloadDays)),
 			},
 		},
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/internal/replay/tasks"
 )
 
-// find reports whether an input applies. It returns the task of the input, or nil if the input is not about a task.
+// find reports whether an input applies. It returns the task of the input, or nil if the input is not about a task. The
+// inputs of messages are from package messages (dispatch/internal/messages/inputs.go).
 func (x *execution) find(ev *history.Event) (t *Task, applies bool) {
 	switch ev.Kind {
 	case history.ExternalEventRaised:

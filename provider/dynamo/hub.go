@@ -43,7 +43,7 @@ type HubConfig struct {
 // The values of HubConfig.TimerMode. It selects how to hold timers that exceed the maximum delay of a queue.
 const (
 	TimersSchedules = "schedules" // a one-time EventBridge schedule sends them to the queue
-	TimersRequeue   = "hops"      // they are resent with the maximum delay until they are due
+	TimersRequeue   = "hops"      // they are resent with the maximum delay until they are due; each resend is a hop
 )
 
 func (h HubConfig) validate() error {

@@ -14,7 +14,7 @@ import (
 )
 
 // AppendInputs appends the inputs of a message to events. A message for another execution or another incarnation has
-// none.
+// none. Package replay (internal/replay/inputs.go) finds the task of each input.
 func AppendInputs(
 	events []history.Event, x *execution.Execution, m *provider.InboxMessage, a *attempts.Ledger,
 ) []history.Event {

@@ -89,7 +89,8 @@ func (h Handler) fire(ctx context.Context, timers []provider.LockedTimer) error 
 	return h.Provider.EnqueueForOrchestrator(ctx, ms...)
 }
 
-// hold resends timers, so that they arrive when they are nearly due. Their records can then be deleted.
+// hold passes timers to the provider (HoldTimers), which resends them so that they arrive when they are nearly due.
+// Their records can then be deleted. It is not related to Record.Hold, which is a lock.
 func (h Handler) hold(ctx context.Context, timers []provider.LockedTimer) error {
 	ts := make([]provider.Timer, len(timers))
 	for i := range timers {

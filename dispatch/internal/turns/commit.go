@@ -33,7 +33,8 @@ func (t *turn) countConsumed() int {
 }
 
 // write commits the turn. If they fit, the commit includes the outcomes of inline activities that have arrived and the
-// turn that the code has run ahead.
+// turn ahead, which is the next turn if the code has run it before this commit (ahead.go). The provider creates the
+// segment and finds conflicts (provider/dynamo/internal/segments/commit.go).
 func (t *turn) write(ctx context.Context) (refused []provider.OutputFailure, err error) {
 	decided := len(t.out.Events)
 	t.out.Events = t.inline.AppendOutcomes(t.out.Events)

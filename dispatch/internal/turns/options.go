@@ -67,7 +67,7 @@ func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *O
 	}
 
 	return &Orchestrator{
-		Base: base, meter: meter, alone: intake.NewAlone(), buffers: newBuffers(), sessions: newSessions(),
+		Base: base, meter: meter, alone: intake.NewAlone(), buffers: newBuffers(), sessions: newSessionPool(),
 		cache:  execution.NewCache(opts.CacheBytes, base.Clock),
 		loader: loader, payloads: encoder, observer: observer,
 		poison:   &poison.Options{Base: base, MaxCrashes: opts.MaxCrashes, Interceptors: observer.Names},

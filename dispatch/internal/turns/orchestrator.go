@@ -30,7 +30,7 @@ type Orchestrator struct {
 	meter    *intake.Meter // by orchestration
 	alone    *intake.Alone
 	buffers  buffers
-	sessions sessions
+	sessions sessionPool
 	cache    *execution.Cache
 	loader   *execution.Loader
 	payloads *turnpayload.Encoder

@@ -17,8 +17,8 @@ type turn struct {
 
 	// taken are the messages of the turn.
 	taken []provider.InboxMessage
-	// obstacle is the reason for which the code cannot process the messages, or nil. unencoded is set if their payloads
-	// could not be encoded.
+	// obstacle is the reason for which the code cannot process the messages. It is execution.ErrPaused if the instance
+	// is paused, and nil if the code can run. unencoded is set if payloads of the messages could not be encoded.
 	obstacle  error
 	unencoded bool
 	// noEffect is the reason for which the messages are dropped.
@@ -40,7 +40,8 @@ type turn struct {
 
 func (t *turn) begin(i *instance) { *t = turn{instance: i, taken: i.taken(), ahead: t.ahead} }
 
-// block records that the code cannot process the messages. An error that is not a fault of the code is returned.
+// block records that the code cannot process the messages, or must not because the instance is paused. An error that is
+// neither a fault of the code nor execution.ErrPaused is returned.
 func (t *turn) block(err error) (state, error) {
 	if !errors.Is(err, execution.ErrPaused) && execution.Diagnose(err) == nil {
 		return done, err

@@ -51,7 +51,7 @@ type Set struct {
 	children  children
 	payloads  *payloads.Loader
 	events    Events
-	open      map[int64]*Task // by the last event that scheduled it
+	open      map[int64]*Task // without an outcome in the history, even if cancelled; by the last scheduling event
 	untaken   int             // bytes of results that the code has not taken
 	ends      endWaits
 }

@@ -27,12 +27,12 @@ const markJSONLimit = 2 << 10
 const turnJSONLimit = 900
 
 // The limits of a turn's decisions. Workers read the cancel record before each activity, so its messages share a limit.
-// Longer messages are replaced by the mark of a truncated message. The history contains the whole message. A block that
-// exceeds its limit is not written, and readers read its turns instead.
+// Longer messages are replaced by the ending of a truncated message. The history contains the whole message. A block
+// that exceeds its limit is not written, and readers read its turns instead.
 const (
 	recordLimit         = 768 << 10 // compressed; TurnLimit and a block also fit in a transaction of 4 MB
 	recordMessagesLimit = 256 << 10
-	recordMessageKept   = 32 // the size of the mark of a truncated message
+	recordMessageKept   = 32 // the size of the ending of a truncated message
 	blockLimit          = 64 << 10
 )
 

@@ -1,6 +1,6 @@
-// Package cancels stores the decisions that cancel activities of an execution. Each turn writes its decisions as
-// separate items, and blocks repeat the decisions of many turns. A mark cancels all activities when the instance is
-// deleted.
+// Package cancels stores the cancel record of an execution, which consists of the decisions that cancel its activities.
+// Each turn writes its decisions as separate items (b#), and blocks (f#) repeat the decisions of many turns. A mark (c)
+// cancels all activities when the instance is deleted.
 package cancels
 
 import (

@@ -67,9 +67,9 @@ func Encode(m *provider.Message) (sqsqueue.Entry, error) {
 	return e, nil
 }
 
-// deduplicationID returns a deduplication ID for the content of a message, so that a repetition within SQS's five
-// minutes is one message. A wake has no content, and an earlier wake must not suppress it, so its ID is different each
-// time.
+// deduplicationID returns a deduplication ID for the kind of a message and the IDs of its cause, so that a repetition
+// within SQS's five minutes is one message. The data of the message, such as a result, does not count. A message
+// without such IDs, for example a wake, gets a random ID, because an earlier message must not suppress it.
 func deduplicationID(m *provider.Message) string {
 	switch m.Kind {
 	case provider.MessageActivityOutcomes, provider.MessageActivityAttempts, provider.MessageActivityPending:

@@ -16,7 +16,8 @@ import (
 )
 
 // Commit creates h#<sequence> on condition that it does not exist. This condition is the lock of the whole engine. If
-// several processes ran a turn on this head, only one of them commits its segment (I1).
+// several processes ran a turn on this head, only one of them commits its segment (I1). Package turns of dispatch
+// selects the events, and handles ErrConflict and ErrTooLarge.
 func (st *Store) Commit(ctx context.Context, t *provider.Turn, s provider.Segment) error {
 	nonce := rand.Text()
 	items, err := Encode(t.Head.ExecutionID, nonce, s)
@@ -67,7 +68,9 @@ func (st *Store) PutSegment(ctx context.Context, instanceID string, items []tabl
 	return st.table.Transact(ctx, instanceID, writes)
 }
 
-// maxItems is the maximum number of parts in a transaction, which is limited to 4 MB by DynamoDB.
+// maxItems is the maximum number of items that commitWithNext writes for two segments and a cancel record, which is the
+// number of parts of the largest segment. DynamoDB limits a transaction to 4 MB. A commit of one segment needs no such
+// check, because the limits of a segment and a cancel record together are less.
 const maxItems = table.TurnLimit/table.PartLimit + 1
 
 // commitWithNext writes three items in one transaction: an execution's last segment, the first segment of the next
