@@ -106,8 +106,8 @@ func completeStatus(s *Status) {
 	}
 }
 
-// EndpointVariable is the environment variable that selects the transport of Open.
-const EndpointVariable = "PERDURE_API"
+// EndpointVariable is the environment variable that selects the transport of Open, and of admin.Open.
+const EndpointVariable = apiclient.EndpointVariable
 
 // Open returns a client of the HTTP API at the endpoint PERDURE_API if this environment variable is set. Otherwise it
 // calls connect and returns a client of its Backend, with those of the options that are options of New:

@@ -98,6 +98,9 @@ func ParseEndpoint(endpoint string) (*url.URL, error) {
 	return u, nil
 }
 
+// EndpointVariable is the environment variable with the endpoint of the API.
+const EndpointVariable = "PERDURE_API"
+
 // NoRouteError reports an operation that the HTTP API does not have. It is an errors.ErrUnsupported.
 type NoRouteError struct {
 	// Operation is the name of the operation, and Reason why the API does not have it.
