@@ -13,7 +13,8 @@ import (
 // package.
 type DialOption = apiclient.Option
 
-// NoRouteError reports an operation that the HTTP API does not have. It is an errors.ErrUnsupported.
+// NoRouteError reports an operation, or an option of an operation, that the HTTP API does not have. An API of an
+// earlier release may lack an option. It is an errors.ErrUnsupported.
 type NoRouteError = apiclient.NoRouteError
 
 // ApplyDial implements DialOption. It returns an error for WithCaller, because the API sets the caller.
@@ -46,7 +47,6 @@ func Dial(endpoint string, opts ...DialOption) (*Client, error) {
 	return &Client{ops: &remote{api}, now: api.Now, sleep: api.Sleep, calls: calls}, nil
 }
 
-// requireProvider returns an error if the hub is remote.
 // Open returns a client of the HTTP API at the endpoint PERDURE_API (client.EndpointVariable) if this environment
 // variable is set. Otherwise it calls connect and returns a client of its Backend, with those of the options that are
 // options of New in this package:
@@ -72,6 +72,7 @@ func Open(connect func() (Backend, error), opts ...DialOption) (*Client, error) 
 	return New(h, direct...), nil
 }
 
+// requireProvider returns an error if the hub is remote.
 func (c *Client) requireProvider(operation string) error {
 	if c.hub != nil {
 		return nil
