@@ -3,15 +3,18 @@ package admin
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/perdure/perdure/internal/apiclient"
 	"github.com/perdure/perdure/internal/clientcall"
 )
 
-// DialOption is an option of Dial: those of client.Dial, and WithClock, WithSleep and WithInterceptors of this package.
+// DialOption is an option of Dial and Open: those of client.Dial, and WithClock, WithSleep and WithInterceptors of this
+// package.
 type DialOption = apiclient.Option
 
-// NoRouteError reports an operation that the HTTP API does not have. It is an errors.ErrUnsupported.
+// NoRouteError reports an operation, or an option of an operation, that the HTTP API does not have. An API of an
+// earlier release may lack an option. It is an errors.ErrUnsupported.
 type NoRouteError = apiclient.NoRouteError
 
 // ApplyDial implements DialOption. It returns an error for WithCaller, because the API sets the caller.
@@ -42,6 +45,31 @@ func Dial(endpoint string, opts ...DialOption) (*Client, error) {
 	}
 	calls := clientcall.NewRunner(nil, api.Interceptors)
 	return &Client{ops: &remote{api}, now: api.Now, sleep: api.Sleep, calls: calls}, nil
+}
+
+// Open returns a client of the HTTP API at the endpoint PERDURE_API (client.EndpointVariable) if this environment
+// variable is set. Otherwise it calls connect and returns a client of its Backend, with those of the options that are
+// options of New in this package:
+//
+//	a, err := admin.Open(func() (admin.Backend, error) { return dynamo.Open(ctx, "orders") })
+//
+// Open returns the errors of Dial and connect. Options of package client, such as client.WithClock, configure only a
+// client of the HTTP API.
+func Open(connect func() (Backend, error), opts ...DialOption) (*Client, error) {
+	if endpoint := os.Getenv(apiclient.EndpointVariable); endpoint != "" {
+		return Dial(endpoint, opts...)
+	}
+	h, err := connect()
+	if err != nil {
+		return nil, fmt.Errorf("admin: open: %w", err)
+	}
+	var direct []Option
+	for _, opt := range opts {
+		if o, ok := opt.(Option); ok {
+			direct = append(direct, o)
+		}
+	}
+	return New(h, direct...), nil
 }
 
 // requireProvider returns an error if the hub is remote.

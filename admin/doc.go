@@ -16,7 +16,7 @@
 //
 // Package provider/dynamo/hubadmin pauses a hub and checks its AWS resources.
 //
-// Dial returns a Client that calls the HTTP API instead.
+// Dial returns a Client that calls the HTTP API instead. Open selects between New and Dial by the environment.
 //
 // # Errors
 //

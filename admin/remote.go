@@ -104,7 +104,8 @@ const opStartJob = "startJob"
 func (r *remote) startJob(ctx context.Context, request *JobRequest, j *Job, key *string) error {
 	generated := rand.Text()
 	resp, err := apiclient.Get[job](ctx, r.api, apiclient.Call{
-		Operation: opStartJob, Key: *cmp.Or(key, &generated), Body: newJobRequest(request, false),
+		Operation: opStartJob, Key: *cmp.Or(key, &generated), KeyIsOptional: key == nil,
+		Body: newJobRequest(request, false),
 	})
 	if err != nil {
 		return err
@@ -116,7 +117,7 @@ func (r *remote) startJob(ctx context.Context, request *JobRequest, j *Job, key 
 func (r *remote) previewJob(ctx context.Context, request *JobRequest, _ *Job) (JobPreview, error) {
 	// a dry run changes nothing, and needs the key only to be repeated
 	return apiclient.Get[JobPreview](ctx, r.api, apiclient.Call{
-		Operation: opStartJob, Key: rand.Text(), Body: newJobRequest(request, true),
+		Operation: opStartJob, Key: rand.Text(), KeyIsOptional: true, Body: newJobRequest(request, true),
 	})
 }
 

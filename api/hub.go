@@ -9,7 +9,7 @@ var jobOperations = []Operation{
 	{
 		ID: "startJob", Summary: "Start a bulk job; 200 for a dry run",
 		Method: http.MethodPost, Path: "/v1/jobs", Grant: "GrantPurge",
-		Request: "Bulk", Success: schemas{200: "Preview", 202: "Job"},
+		Query: []string{RequireKey}, Request: "Bulk", Success: schemas{200: "Preview", 202: "Job"},
 		Changes: true, Repeat: RepeatByKey, Audit: Audit{Action: "{operation}", Subject: SubjectJob},
 		Go: on("admin.StartJob", "admin.PreviewJob"), Command: on("purge", "cancel", "terminate"),
 		WebUI: on("Counting matching instances …"),
@@ -72,7 +72,7 @@ var scheduleOperations = []Operation{
 	{
 		ID: "runSchedule", Summary: "Start a run now",
 		Method: http.MethodPost, Path: schedulePath + "/run", Grant: grantSchedule,
-		Success: accepted, Errors: goneInstance,
+		Query: []string{RequireKey}, Success: accepted, Errors: goneInstance,
 		Changes: true, Repeat: RepeatByKey, Audit: Audit{Action: "run schedule", Subject: SubjectInstance},
 		Go: on("client.Schedules.Trigger"), Command: on("schedule run"), WebUI: on("Run now"),
 	},

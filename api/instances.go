@@ -176,7 +176,8 @@ var controlOperations = []Operation{
 	{
 		ID: "annotateInstance", Summary: "Add a note",
 		Method: http.MethodPost, Path: instancePath + "/notes", Grant: "GrantControl",
-		Request: "NewNote", Success: schemas{204: ""}, Errors: codes{404: {noInstance}, 409: {"notes_unsupported"}},
+		Query: []string{RequireKey}, Request: "NewNote", Success: schemas{204: ""},
+		Errors:  codes{404: {noInstance}, 409: {"notes_unsupported"}},
 		Changes: true, Repeat: RepeatByKey, Audit: Audit{Action: "annotate", Subject: SubjectInstance},
 		Go: on("client.Annotate"), Command: on("annotate"), WebUI: on("Add note"),
 	},

@@ -17,7 +17,8 @@ import (
 // WithSleep and WithInterceptors are options of both New and Dial.
 type DialOption = apiclient.Option
 
-// NoRouteError reports an operation that the HTTP API does not have. It is an errors.ErrUnsupported.
+// NoRouteError reports an operation, or an option of an operation, that the HTTP API does not have. An API of an
+// earlier release may lack an option. It is an errors.ErrUnsupported.
 type NoRouteError = apiclient.NoRouteError
 
 // ApplyDial implements DialOption. It returns an error for WithCaller, WithCodec and WithQuerier: the API sets the
@@ -78,7 +79,9 @@ func WithMaxAttempts(n int) DialOption {
 // The client repeats a request after a failure that may pass if a repetition has no other effect. It uses exponential
 // backoff with jitter, observes Retry-After, and has a retry budget: during an outage, most calls are tried once. Calls
 // that change something carry an idempotency key. Without an option of the caller the key is random, so that a lost
-// response does not start an instance twice. A key must not have a comma, or a space at its start or end.
+// response does not start an instance twice. A key must not have a comma, or a space at its start or end. An API of an
+// earlier release may ignore the key of a note, a job or a run of a schedule. A call with a key of the caller then
+// returns a *NoRouteError and has no effect. A call with a random key is made once, without the key.
 //
 // Calls such as Wait, WaitForStart and Update hold a request for up to 25 seconds and repeat it until ctx ends. Inputs
 // have at most perdure.MaxPayloadBytes. The API does not return outputs over 1.5 MB (Status.EncodedOutput).
@@ -106,8 +109,8 @@ func completeStatus(s *Status) {
 	}
 }
 
-// EndpointVariable is the environment variable that selects the transport of Open.
-const EndpointVariable = "PERDURE_API"
+// EndpointVariable is the environment variable that selects the transport of Open, and of admin.Open.
+const EndpointVariable = apiclient.EndpointVariable
 
 // Open returns a client of the HTTP API at the endpoint PERDURE_API if this environment variable is set. Otherwise it
 // calls connect and returns a client of its Backend, with those of the options that are options of New:

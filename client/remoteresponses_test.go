@@ -152,13 +152,6 @@ func TestDial_inputThatTheAPILacks_isRejected(t *testing.T) {
 	t.Parallel()
 	f := responding(`{}`)
 	c := respond(t, f)
-	_, tags := c.Restart(t.Context(), "one", client.WithTags(map[string]string{"a": "b"}))
-	_, key := c.Restart(t.Context(), "one", client.WithIdempotencyKey("k"))
-	for name, err := range map[string]error{"tags": tags, "key": key} {
-		if _, unsupported := errors.AsType[*client.NoRouteError](err); !unsupported {
-			t.Errorf("a restart with a %s: %v", name, err)
-		}
-	}
 	_, list := c.ListPage(t.Context(), client.ListQuery{Tags: map[string]string{"a=b": "c"}}, client.Paging{})
 	_, start := c.Start(t.Context(), "hello", 1, client.WithIdempotencyKey("a,b"))
 	_, update := c.Update(t.Context(), "one", "a", 1, client.WithUpdateID(" a"))

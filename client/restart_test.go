@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,46 @@ func TestRestart_repeatedCall_startsOneInstance(t *testing.T) {
 	over(long)
 	if id, err := c.Restart(t.Context(), long); err != nil || id == "" || len(id) > 64 {
 		t.Errorf("longest ID: got %q, error %v", id, err)
+	}
+}
+
+// The options override the tags and the key of the ended instance. Restarts with another key start another instance.
+func TestRestart_tagsAndKey_overrideThoseOfTheInstance(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	tags := client.WithTags(map[string]string{"team": "a"})
+	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("one"), tags); err != nil {
+		t.Fatal(err)
+	}
+	p.Append("one", history.Event{Kind: history.OrchestrationTerminated, Time: began})
+	for id, test := range map[string]struct {
+		tags client.StartOption
+		want map[string]string
+	}{
+		"none":  {client.WithTags(nil), nil},
+		"other": {client.WithTags(map[string]string{"try": "2"}), map[string]string{"try": "2"}},
+	} {
+		opts := []client.StartOption{client.WithInstanceID(id), client.WithIdempotencyKey(id), test.tags}
+		for range 2 {
+			if got, err := c.Restart(t.Context(), "one", opts...); got != id || err != nil {
+				t.Fatalf("got %q, error %v, want %q", got, err, id)
+			}
+		}
+		if s, err := c.Status(t.Context(), id); err != nil || !maps.Equal(s.Tags, test.want) {
+			t.Errorf("%s: got tags %v, error %v", id, s.Tags, err)
+		}
+		_, err := c.Restart(t.Context(), "one", client.WithInstanceID(id), client.WithIdempotencyKey("new"))
+		if !errors.Is(err, client.ErrAlreadyExists) {
+			t.Errorf("%s with another key: got error %v", id, err)
+		}
+	}
+	for field, opt := range map[string]client.StartOption{
+		"idempotencyKey": client.WithIdempotencyKey(""), "tags": client.WithTags(map[string]string{"": "a"}),
+	} {
+		_, err := c.Restart(t.Context(), "one", opt)
+		if wrong, is := errors.AsType[*provider.FieldError](err); !is || wrong.Field != field {
+			t.Errorf("invalid %s: got error %v", field, err)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/httpapi/internal/request"
 )
 
 func (i instances) annotate(c *call) error {
@@ -17,7 +16,7 @@ func (i instances) annotate(c *call) error {
 		return err
 	}
 	var opts []client.AnnotateOption
-	switch key, given, err := request.IdempotencyKey(c.r); {
+	switch key, given, err := c.idempotencyKey(); {
 	case err != nil:
 		return err
 	case given:

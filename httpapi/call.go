@@ -50,6 +50,19 @@ func (c *call) message() (message string, err error) {
 	return message, err
 }
 
+// idempotencyKey returns the header Idempotency-Key, which the parameter requireKey makes mandatory.
+func (c *call) idempotencyKey() (key string, given bool, err error) {
+	required, err := request.Bool(c.query, api.RequireKey)
+	if err != nil {
+		return "", false, err
+	}
+	key, given, err = request.IdempotencyKey(c.r)
+	if err == nil && required && !given {
+		err = &provider.FieldError{Field: problem.FieldIdempotencyKey, Problem: "is required by " + api.RequireKey}
+	}
+	return key, given, err
+}
+
 // updateOptions returns the options of an update, and its ID, which is empty if the request has no Idempotency-Key.
 func (c *call) updateOptions() (opts []client.UpdateOption, updateID string, err error) {
 	key, given, err := request.IdempotencyKey(c.r)

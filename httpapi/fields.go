@@ -10,6 +10,7 @@ const (
 	fieldQueue         = "queue"
 	fieldStartedAfter  = "startedAfter"
 	fieldStartedBefore = "startedBefore"
+	fieldTags          = "tags"
 	fieldVersion       = "version"
 
 	paramAfter    = "after"

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/httpapi/internal/problem"
 	"github.com/perdure/perdure/httpapi/internal/request"
 	"github.com/perdure/perdure/httpapi/internal/response"
+	"github.com/perdure/perdure/internal/apiwire"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -122,6 +123,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.errors.Fail(rec, r, &provider.FieldError{
 			Field: problem.FieldPath, Problem: "must not have an encoded / in an id; send ~ and the id's base64url " +
 				"without padding: " + request.EscapeID("/"),
+		})
+		return
+	}
+	if method := apiwire.Impersonates(r.URL.Path); method != "" {
+		h.errors.Fail(rec, r, &provider.FieldError{
+			Field: problem.FieldPath, Problem: "must not have " + method + " before v1; send the id as ~ and its " +
+				"base64url without padding: " + request.EscapeID(method),
 		})
 		return
 	}

@@ -71,7 +71,7 @@ func (j jobs) start(c *call) error {
 		return c.reply(http.StatusOK, p)
 	}
 	var opts []admin.StartJobOption
-	key, given, err := request.IdempotencyKey(c.r)
+	key, given, err := c.idempotencyKey()
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func readBulk(c *call) (b admin.JobRequest, dryRun bool, err error) {
 	f := &b.Filter
 	var name, version, parent *string
 	err = request.Object(filter, map[string]any{
-		"name": &name, fieldVersion: &version, "parent": &parent, "statuses": &f.Statuses, "tags": &f.Tags,
+		"name": &name, fieldVersion: &version, "parent": &parent, "statuses": &f.Statuses, fieldTags: &f.Tags,
 		fieldStartedAfter: &f.StartedAfter, fieldStartedBefore: &f.StartedBefore, "updatedBefore": &f.UpdatedBefore,
 	})
 	if err == nil {

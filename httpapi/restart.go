@@ -34,8 +34,13 @@ func readRestart(c *call) ([]client.StartOption, error) {
 	if err := request.Object(body,
 		map[string]any{
 			problem.FieldInstanceID: &f.id, fieldVersion: &f.version, fieldDelay: &f.delay, fieldFrom: &f.from,
+			fieldTags: &f.tags, "idempotencyKey": &f.key,
 		}); err != nil {
 		return nil, err
 	}
-	return f.options()
+	opts, err := f.options()
+	if f.tags != nil {
+		opts = append(opts, client.WithTags(f.tags))
+	}
+	return opts, err
 }

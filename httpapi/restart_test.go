@@ -39,6 +39,27 @@ func TestRestart_endedInstance_startsNewInstance(t *testing.T) {
 		t.Errorf("the other: %+v, %v", in, err)
 	}
 
+	// The header is ignored, as in earlier releases, so that a client with a random header restarts an instance once.
+	if again := h.call(t, http.MethodPost, "/v1/instances/one/restart", "", "Idempotency-Key",
+		"k"); again.Body.String() != first.Body.String() {
+		t.Errorf("with the header: %s", again.Body)
+	}
+	for range 2 {
+		h.call(t, http.MethodPost, "/v1/instances/one/restart",
+			`{"instanceId":"three","tags":{},"idempotencyKey":"k"}`).want(http.StatusAccepted)
+	}
+	if in, err := h.ReadInstance(t.Context(), "three"); err != nil || len(in.Tags) > 0 {
+		t.Errorf("without tags: %+v, %v", in, err)
+	}
+	h.call(t, http.MethodPost, "/v1/instances/one/restart", `{"instanceId":"three","idempotencyKey":"l"}`).
+		wantProblem(http.StatusConflict, "instance_id_in_use", "instanceId")
+	for field, body := range map[string]string{
+		"idempotencyKey": `{"idempotencyKey":""}`, "tags": `{"tags":{"":"a"}}`,
+	} {
+		h.call(t, http.MethodPost, "/v1/instances/one/restart", body).wantProblem(http.StatusBadRequest,
+			"invalid_request", field)
+	}
+
 	h.call(t, http.MethodPost, "/v1/instances/missing/restart", "").wantProblem(http.StatusNotFound,
 		"instance_not_found", "instanceId")
 	h.call(t, http.MethodPost, "/v1/instances/one/restart", `{"delay":"soon"}`).wantProblem(http.StatusBadRequest,

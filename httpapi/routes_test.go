@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/internal/apiwire"
 )
 
 func TestRoutes_unknownPath_isNotFound(t *testing.T) {
@@ -25,6 +26,25 @@ func TestRoutes_unknownPath_isNotFound(t *testing.T) {
 			h.call(t, http.MethodGet, path, "").wantProblem(http.StatusNotFound, "no_such_route", "")
 			h.call(t, http.MethodPost, path, "{}").wantProblem(http.StatusNotFound, "no_such_route", "")
 		})
+	}
+}
+
+// In the resource */GET/v1/* of an IAM policy, the first * also matches POST/v1/entities. The ID of such a path must
+// therefore be encoded.
+func TestRoutes_pathMatchesResourceOfAnotherCall_isRejected(t *testing.T) {
+	t.Parallel()
+	for path, rejected := range map[string]bool{
+		"/v1/entities/GET/v1/add": true, "/v1/entities/%47ET/v1/add": true, "/v1/entities/PUT/v1/add": true,
+		"/v1/entities/GET/v1": false, "/v1/entities/~R0VU/v1/add": false, "/v1/entities/GET/k/add": false,
+		"/v1/entities/sum/GET/v1": false, "/v1/entities/GETS/v1/add": false,
+	} {
+		a := setup(t).call(t, http.MethodPost, path, `{"input":1}`)
+		if is := strings.Contains(a.Body.String(), "before v1"); is != rejected || rejected && a.Code != 400 {
+			t.Errorf("%s: status %d %s, rejected: %v", path, a.Code, a.Body, rejected)
+		}
+	}
+	if got := apiwire.EscapeID(http.MethodGet); got != "~R0VU" {
+		t.Errorf("GET is sent as %s", got)
 	}
 }
 

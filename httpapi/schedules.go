@@ -89,7 +89,7 @@ func (s schedules) delete(c *call, id string) error {
 // run responds with the instance ID of the run.
 func (s schedules) run(c *call, id string) error {
 	var opts []client.TriggerOption
-	key, given, err := request.IdempotencyKey(c.r)
+	key, given, err := c.idempotencyKey()
 	if err != nil {
 		return err
 	}

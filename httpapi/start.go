@@ -67,7 +67,9 @@ type startFields struct {
 	ifExists           *string
 	tags               map[string]string
 	input              json.RawMessage
-	from               *int64 // only of a restart
+	// only of a restart, where a header that was always ignored must not change the effect
+	from *int64
+	key  *string
 }
 
 func readStart(c *call) (json.RawMessage, []client.StartOption, error) {
@@ -87,7 +89,8 @@ func readStart(c *call) (json.RawMessage, []client.StartOption, error) {
 // all adds the fields of every start to the fields of a body.
 func (f *startFields) all(fields map[string]any) map[string]any {
 	maps.Copy(fields, map[string]any{
-		"input": &f.input, fieldVersion: &f.version, fieldDelay: &f.delay, "tags": &f.tags, fieldIfExists: &f.ifExists,
+		"input": &f.input, fieldVersion: &f.version, fieldDelay: &f.delay, fieldTags: &f.tags,
+		fieldIfExists: &f.ifExists,
 	})
 	return fields
 }
@@ -128,6 +131,9 @@ func (f *startFields) options() (opts []client.StartOption, err error) {
 	}
 	if f.from != nil {
 		opts = append(opts, client.FromEvent(*f.from))
+	}
+	if f.key != nil {
+		opts = append(opts, client.WithIdempotencyKey(*f.key))
 	}
 	return opts, nil
 }

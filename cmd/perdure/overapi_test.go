@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -315,22 +316,26 @@ func TestToken_command_isCachedForAMinuteAndChecked(t *testing.T) {
 	}
 }
 
-// whoami calls GET routes only. A response of the API means that the call is allowed.
-func TestWhoAmI_overAPI_reportsReads(t *testing.T) {
+// A response of the API means that the call is allowed. The API rejects all requests that are no reads.
+func TestWhoAmI_overAPI_reportsOperations(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	served := httpapi.New(client.New(h.Provider), admin.New(h.Provider),
 		httpapi.WithLogger(slog.New(slog.DiscardHandler)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method != http.MethodGet:
-			t.Errorf("whoami calls %s %s", r.Method, r.URL)
-		case strings.HasPrefix(r.URL.Path, "/v1/jobs"):
+		if strings.HasPrefix(r.URL.Path, "/v1/jobs") {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = io.WriteString(w, `{"message":"Forbidden"}`)
-		default:
-			served.ServeHTTP(w, r)
+			return
 		}
+		answer := httptest.NewRecorder()
+		served.ServeHTTP(answer, r)
+		if r.Method != http.MethodGet && answer.Code != http.StatusBadRequest {
+			t.Errorf("%s %s: status %d", r.Method, r.URL, answer.Code)
+		}
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = io.Copy(w, answer.Body)
 	}))
 	defer server.Close()
 	h.env[cli.TokenVariable] = "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"alice"}`)) + ".x"
@@ -342,6 +347,7 @@ func TestWhoAmI_overAPI_reportsReads(t *testing.T) {
 		Operations    []struct {
 			Operation string `json:"operation"`
 			Allowed   string `json:"allowed"`
+			Inferred  bool   `json:"inferred"`
 		} `json:"operations"`
 	}
 	if err := json.Unmarshal([]byte(h.mustRun("whoami", "--api", server.URL, "--json")), &got); err != nil {
@@ -352,18 +358,26 @@ func TestWhoAmI_overAPI_reportsReads(t *testing.T) {
 	}
 	is := map[string]string{}
 	for _, o := range got.Operations {
-		is[o.Operation] = o.Allowed
+		if is[o.Operation] = o.Allowed; o.Inferred {
+			is[o.Operation] += " (inferred)"
+		}
 	}
 	for operation, want := range map[string]string{
 		"getInstance": "allowed", "listInstances": "allowed", "getHealth": "allowed", "listJobs": "denied",
-		"startJob": "unknown", "purgeInstance": "unknown", "queryInstance": "unknown",
+		"startJob": "denied", "purgeInstance": "allowed (inferred)", "queryInstance": "allowed (inferred)",
 	} {
 		if is[operation] != want {
 			t.Errorf("%s is %q, want %q", operation, is[operation], want)
 		}
 	}
-	if text := h.mustRun("whoami", "--api", server.URL); !strings.Contains(text, "alice (JWT, not verified)") {
-		t.Errorf("printed %s", text)
+	text := strings.Join(strings.Fields(h.mustRun("whoami", "--api", server.URL)), " ")
+	for _, want := range []string{
+		"alice (JWT, not verified)", "getInstance allowed GrantRead", "startJob denied GrantPurge",
+		"purgeInstance allowed (inferred) GrantPurge", "inferred: the operation was not called",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("printed %s, which lacks %q", text, want)
+		}
 	}
 }
 

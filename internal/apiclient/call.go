@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -37,8 +38,10 @@ type Call struct {
 	Operation string
 	Path      []string
 	Query     url.Values
-	// Key is the Idempotency-Key, or empty.
-	Key string
+	// Key is the Idempotency-Key, or empty. If the API has an earlier release that ignores it, the call fails with a
+	// NoRouteError. If KeyIsOptional is set, it is made without the key instead, and is not repeated.
+	Key           string
+	KeyIsOptional bool
 	// Body is encoded as JSON. nil means no body.
 	Body any
 	// Accept is the media type of the response. The default is JSON.
@@ -90,6 +93,8 @@ func (c *Client) Do(ctx context.Context, call Call) (*Response, error) {
 			c.budget.succeeded(cost)
 			resp.Repeated = uncertain
 			return resp, nil
+		case failed.ignoresKey && call.KeyIsOptional:
+			return c.withoutKey(ctx, &o, call, uncertain, failed.err)
 		case uncertain && slices.Contains(call.Settled, failed.code):
 			c.budget.succeeded(cost)
 			return &Response{Status: http.StatusNoContent, Repeated: true}, nil
@@ -97,14 +102,31 @@ func (c *Client) Do(ctx context.Context, call Call) (*Response, error) {
 			return nil, c.failure(&o, &call, true, fmt.Errorf("%w: %w", ctx.Err(), failed.err))
 		}
 		uncertain = uncertain || failed.reached
-		safe := repeatable || !failed.reached
-		if cost = failed.cost; !failed.transient || !safe || n >= c.MaxAttempts || !c.budget.take(cost) {
+		if cost = failed.cost; !c.mayRepeat(failed, repeatable, n) {
 			return nil, failed.err
 		}
 		if err := c.Sleep(ctx, delay(n, failed.retryAfter)); err != nil {
 			return nil, c.failure(&o, &call, true, fmt.Errorf("%w: %w", err, failed.err))
 		}
 	}
+}
+
+// mayRepeat reports whether a call is repeated after attempt n, and takes the cost from the budget if it is.
+func (c *Client) mayRepeat(failed *failure, repeatable bool, n int) bool {
+	safe := repeatable || !failed.reached
+	return failed.transient && safe && n < c.MaxAttempts && c.budget.take(failed.cost)
+}
+
+// withoutKey makes a call without its key, unless an earlier attempt may have taken effect: during a deployment, it may
+// have reached a later release of the API.
+func (c *Client) withoutKey(
+	ctx context.Context, o *api.Operation, call Call, uncertain bool, ignored error,
+) (*Response, error) {
+	if uncertain {
+		return nil, c.failure(o, &call, true, ignored)
+	}
+	call.Key = ""
+	return c.Do(ctx, call)
 }
 
 // Get makes a call and decodes its response.
@@ -199,6 +221,16 @@ func ofAttempt(caller, attempt context.Context, err error) error {
 	return err
 }
 
+// queryOf returns the query of a call. An API that ignores the key rejects api.RequireKey.
+func queryOf(o *api.Operation, call *Call) url.Values {
+	if call.Key == "" || !slices.Contains(o.Query, api.RequireKey) {
+		return call.Query
+	}
+	query := url.Values{api.RequireKey: {"true"}}
+	maps.Copy(query, call.Query)
+	return query
+}
+
 func (c *Client) request(ctx context.Context, o *api.Operation, call *Call, body []byte) (*http.Request, error) {
 	u := *c.Endpoint
 	path := []string{u.Path}
@@ -212,7 +244,7 @@ func (c *Client) request(ctx context.Context, o *api.Operation, call *Call, body
 		}
 		path = append(path, s)
 	}
-	u.Path, u.RawQuery = strings.Join(path, "/"), call.Query.Encode()
+	u.Path, u.RawQuery = strings.Join(path, "/"), queryOf(o, call).Encode()
 	r, err := http.NewRequestWithContext(ctx, o.Method, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)

@@ -98,7 +98,14 @@ func ParseEndpoint(endpoint string) (*url.URL, error) {
 	return u, nil
 }
 
-// NoRouteError reports an operation that the HTTP API does not have. It is an errors.ErrUnsupported.
+// EndpointVariable is the environment variable with the endpoint of the API.
+const EndpointVariable = "PERDURE_API"
+
+// EarlierRelease is the reason of a NoRouteError whose operation a later release of the API has.
+const EarlierRelease = "its release is earlier than that of the client; deploy the API first"
+
+// NoRouteError reports an operation, or an option of an operation, that the HTTP API does not have. It is an
+// errors.ErrUnsupported.
 type NoRouteError struct {
 	// Operation is the name of the operation, and Reason why the API does not have it.
 	Operation, Reason string

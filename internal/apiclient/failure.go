@@ -23,6 +23,7 @@ type failure struct {
 	// succeed.
 	reached, transient bool
 	code               string // of the problem, or empty
+	ignoresKey         bool   // the API ignores the key of the call, and did not carry out the request
 	retryAfter         time.Duration
 	cost               int // of a retry, in tokens of the budget
 }
@@ -72,6 +73,10 @@ func (c *Client) rejected(o *api.Operation, call *Call, resp *http.Response, bod
 		f.code, f.transient = p.Code, p.Retryable && !slices.Contains(call.Final, p.Code)
 		f.reached = p.Retryable || resp.StatusCode >= http.StatusInternalServerError
 		f.err = c.errorOf(o, call, &p)
+		f.ignoresKey = call.Key != "" && p.Code == apiwire.CodeInvalidRequest && p.Field == api.RequireKey
+		if f.ignoresKey {
+			f.err = &NoRouteError{Operation: o.ID + " with an idempotency key", Reason: EarlierRelease}
+		}
 		return f
 	}
 	switch resp.StatusCode {

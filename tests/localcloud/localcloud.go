@@ -18,9 +18,11 @@ import (
 // Cloud is a running local AWS. It ends with this process, even if this process is killed.
 type Cloud struct {
 	// Env has the environment variables for clients: AWS_ENDPOINT_URL and credentials. After "up", it also has
-	// PERDURE_HUB, and API is the URL of the HTTP API.
-	Env map[string]string `json:"env"`
-	API string            `json:"api"`
+	// PERDURE_HUB. API is then the URL of a proxy of the HTTP API that signs requests as root, and APIHost is the host
+	// of the API itself, which does not resolve: the emulator serves it.
+	Env     map[string]string `json:"env"`
+	API     string            `json:"api"`
+	APIHost string            `json:"apiHost"`
 	// PID is the process ID of the emulator, which is the parent of the processes of the functions.
 	PID int `json:"pid"`
 	// LogDir is the folder of the logs: ministack.log of the emulator, and <function>.log of each function.

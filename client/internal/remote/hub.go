@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/client/internal/cancelling"
@@ -141,7 +142,7 @@ func (h *Hub) Annotate(ctx context.Context, instanceID string, n provider.Note) 
 	}
 	_, err := h.api.Do(ctx, apiclient.Call{
 		Operation: "annotateInstance", Path: []string{instanceID}, InstanceID: instanceID,
-		Key: cmp.Or(n.ID, rand.Text()),
+		Key: cmp.Or(n.ID, rand.Text()), KeyIsOptional: n.ID == "",
 		Body: struct {
 			Note string `json:"note"`
 		}{n.Text},
@@ -208,7 +209,42 @@ type startBody struct {
 	Event         string            `json:"event,omitempty"`
 	Update        string            `json:"update,omitempty"`
 	Data          json.RawMessage   `json:"data,omitempty"`
-	From          *int64            `json:"from,omitempty"`
+}
+
+// restartBody is the body of a restart. Empty tags replace those of the ended instance, unlike missing ones.
+type restartBody struct {
+	InstanceID     string            `json:"instanceId,omitempty"`
+	Version        *string           `json:"version,omitempty"`
+	Delay          string            `json:"delay,omitempty"`
+	Tags           map[string]string `json:"tags,omitzero"`
+	IdempotencyKey *string           `json:"idempotencyKey,omitempty"`
+	From           *int64            `json:"from,omitempty"`
+}
+
+func newRestart(o *starting.Options) restartBody {
+	b := restartBody{Version: versionOf(o), IdempotencyKey: o.IdempotencyKey, From: o.FromEvent}
+	if o.InstanceID != nil {
+		b.InstanceID = *o.InstanceID
+	}
+	if o.Delay != 0 {
+		b.Delay = o.Delay.String()
+	}
+	if b.Tags = o.Tags; o.TagsSet && b.Tags == nil {
+		b.Tags = map[string]string{}
+	}
+	return b
+}
+
+// unknownField is the end of the detail of a problem with which an API rejects a field that a later release added.
+const unknownField = " is not a field of this call"
+
+// restartErrors returns the error of an API whose restarts have no tags or no key.
+func restartErrors(p *apiwire.Problem) error {
+	option := map[string]string{"tags": "WithTags", "idempotencyKey": "WithIdempotencyKey"}[p.Field]
+	if p.Code != apiwire.CodeInvalidRequest || option == "" || !strings.HasSuffix(p.Detail, unknownField) {
+		return nil
+	}
+	return &apiclient.NoRouteError{Operation: "Restart with " + option, Reason: apiclient.EarlierRelease}
 }
 
 // newStart returns the body and the idempotency key of a start. Without a key of the caller, the ID of the start is the
@@ -275,22 +311,11 @@ func (h *Hub) Restart(ctx context.Context, instanceID string, o *starting.Option
 	if err := inputcheck.InstanceID(instanceID); err != nil {
 		return "", err
 	}
-	if o.TagsSet || o.IdempotencyKey != nil {
-		return "", &apiclient.NoRouteError{
-			Operation: "Restart with WithTags or WithIdempotencyKey",
-			Reason:    "the API keeps the tags and derives the key",
-		}
-	}
-	b := startBody{Version: versionOf(o), From: o.FromEvent}
-	if o.InstanceID != nil {
-		b.InstanceID = *o.InstanceID
-	}
-	if o.Delay != 0 {
-		b.Delay = o.Delay.String()
-	}
+	b := newRestart(o)
 	err = h.call(ctx, clientcall.Start, cmp.Or(b.InstanceID, instanceID), "", func(ctx context.Context) error {
 		a, err := apiclient.Get[accepted](ctx, h.api, apiclient.Call{
 			Operation: "restartInstance", Path: []string{instanceID}, InstanceID: instanceID, NamesOther: true, Body: b,
+			Errors: restartErrors,
 		})
 		newID = a.InstanceID
 		if e, ok := errors.AsType[*provider.AlreadyExistsError](err); ok {

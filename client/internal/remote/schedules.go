@@ -57,13 +57,15 @@ func (r Schedules[C]) Backfill(ctx context.Context, id string, w schedule.Backfi
 
 // Trigger starts a run and returns its instance ID. The key is a ULID, or empty for a new one.
 func (r Schedules[C]) Trigger(ctx context.Context, id, runKey string) (runID string, err error) {
-	if runKey == "" {
+	optional := runKey == ""
+	if optional {
 		runKey = ulid.MustNew(ulid.Timestamp(r.hub.Now()), rand.Reader).String()
 	}
 	instanceID := schedule.InstanceID(id)
 	err = r.call(ctx, clientcall.Raise, instanceID, schedule.CommandEvent, func(ctx context.Context) error {
 		a, err := apiclient.Get[accepted](ctx, r.api, apiclient.Call{
 			Operation: "runSchedule", Path: []string{id}, InstanceID: instanceID, NamesOther: true, Key: runKey,
+			KeyIsOptional: optional,
 		})
 		runID = a.InstanceID
 		return err

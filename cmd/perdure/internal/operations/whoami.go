@@ -3,27 +3,19 @@ package operations
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure/api"
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
 	"github.com/perdure/perdure/internal/apiclient"
-	"github.com/perdure/perdure/internal/apiwire"
 )
 
 // probeTimeout limits the time for all requests of whoami.
 const probeTimeout = 30 * time.Second
-
-// probeID is the ID of an object that does not exist.
-const probeID = "perdure-whoami"
 
 // whoamiResult is the --json output of whoami.
 type whoamiResult struct {
@@ -40,20 +32,6 @@ type whoamiResult struct {
 	Operations    []permission      `json:"operations"`
 }
 
-// permission reports whether the caller may use an operation: "allowed", "denied" or "unknown".
-type permission struct {
-	Operation string `json:"operation"`
-	Allowed   string `json:"allowed"`
-	Grant     string `json:"grant"`
-	Reason    string `json:"reason,omitempty"`
-}
-
-const (
-	allowed = "allowed"
-	denied  = "denied"
-	unknown = "unknown"
-)
-
 // WhoAmI returns the command whoami.
 func WhoAmI(env *cli.Env) *cobra.Command {
 	return &cobra.Command{
@@ -61,9 +39,11 @@ func WhoAmI(env *cli.Env) *cobra.Command {
 		Long: `Show the caller's identity, the transport, and the operations that the caller may use.
 
 The identity is that of the AWS credentials, or the subject of the JWT, whose signature is not verified.
-Over the HTTP API, the command sends requests that only read and that name objects that do not exist.
-Operations that change something are not called: whether they are allowed is unknown. With direct access,
-IAM decides each call to AWS, and no operations are listed.`,
+Over the HTTP API, the command sends one request for each operation, and changes nothing. Reads name objects
+that do not exist. Other operations are not called: their requests are invalid, and the API rejects them. If
+the API receives such a request, the operation is "allowed (inferred)". "denied" is status 401 or 403. After
+any other failure, the operation is "unknown". The API logs rejected requests with status 400. With direct
+access, IAM decides each call to AWS, and no operations are listed.`,
 		Example: `  perdure whoami
   perdure whoami --api https://a1b2c3d4.execute-api.eu-west-1.amazonaws.com --json`,
 		Args: func(cmd *cobra.Command, args []string) error { return cli.CheckArgs(cmd, args, "") },
@@ -103,11 +83,7 @@ func whoami(ctx context.Context, env *cli.Env) (*whoamiResult, error) {
 	r.Region = cmp.Or(region, r.Region)
 	ctx, stop := context.WithTimeout(ctx, probeTimeout)
 	defer stop()
-	for _, o := range api.Operations() {
-		if o.Path != "" {
-			r.Operations = append(r.Operations, probe(ctx, c, &o))
-		}
-	}
+	r.Operations = readPermissions(ctx, c)
 	return r, nil
 }
 
@@ -134,31 +110,6 @@ func identify(ctx context.Context, env *cli.Env, r *whoamiResult) error {
 	return err
 }
 
-// probe calls an operation that only reads. Every response of the API means that the call is allowed.
-func probe(ctx context.Context, c *apiclient.Client, o *api.Operation) permission {
-	p := permission{Operation: o.ID, Allowed: unknown, Grant: o.Grant}
-	if o.Changes || o.Method != http.MethodGet {
-		p.Reason = "not called, because the operation is not a GET request"
-		return p
-	}
-	call := apiclient.Call{
-		Operation: o.ID, Path: slices.Repeat([]string{probeID}, strings.Count(o.Path, "{")),
-		Errors: func(*apiwire.Problem) error { p.Allowed = allowed; return nil },
-	}
-	_, err := c.Do(ctx, call)
-	status, isStatus := errors.AsType[*apiclient.StatusError](err)
-	switch {
-	case err == nil:
-		p.Allowed = allowed
-	case p.Allowed == allowed:
-	case isStatus && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden):
-		p.Allowed, p.Reason = denied, fmt.Sprintf("status %d", status.Status)
-	default:
-		p.Reason = term.OneLine(err.Error())
-	}
-	return p
-}
-
 func whoamiText(r *whoamiResult) string {
 	var b strings.Builder
 	identity := cmp.Or(term.Clean(r.Identity), "none")
@@ -180,8 +131,14 @@ func whoamiText(r *whoamiResult) string {
 		return b.String()
 	}
 	t := term.Table{Header: []string{"OPERATION", "ALLOWED", "GRANT"}}
+	note := ""
 	for _, p := range r.Operations {
-		t.Add(p.Operation, p.Allowed, p.Grant)
+		is := p.Allowed
+		if p.Inferred {
+			is += " (inferred)"
+			note = "\ninferred: the operation was not called, but the API received and rejected an invalid request\n"
+		}
+		t.Add(p.Operation, is, p.Grant)
 	}
-	return b.String() + "\n" + t.String()
+	return b.String() + "\n" + t.String() + note
 }
