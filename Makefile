@@ -73,7 +73,7 @@ test-race: needs-go ## the packages where goroutines meet, with the race detecto
 
 .PHONY: test-local-aws
 test-local-aws: needs-go needs-python ## AWS in memory compared with ministack, and the provider's conformance suite on ministack, as short as in `make test`
-	$(GOTEST) -short -count=1 ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
+	$(GOTEST) -short -count=1 ./tests/localcloud/... ./tests/awscheck/... ./tests/differential/... ./tests/ministack/...
 
 .PHONY: test-order
 test-order: needs-go needs-python ## an order on real function binaries on ministack
@@ -107,7 +107,7 @@ test-modules: needs-go ## the other modules: OpenTelemetry, keys of AWS KMS, the
 
 .PHONY: test-ministack
 test-ministack: needs-go needs-python ## AWS in memory compared with ministack, call by call, and the provider's whole conformance suite on ministack
-	$(GOTEST) -count=1 -timeout 25m ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
+	$(GOTEST) -count=1 -timeout 25m ./tests/localcloud/... ./tests/awscheck/... ./tests/differential/... ./tests/ministack/...
 
 .PHONY: test-dynamodb-local
 test-dynamodb-local: needs-go needs-java $(DDB)/target/jars ## the provider on DynamoDB Local, and tables in memory compared with it, call by call
