@@ -17,8 +17,9 @@ import (
 type Cloud struct {
 	*localcloud.Cloud
 
-	proxy *Proxy
-	dir   string
+	proxy    *Proxy
+	dir      string
+	deployed bool // there is a hub, whose functions send requests
 }
 
 // Start starts a local AWS like [localcloud.Start], with a proxy between the emulator and all binaries: functions, the
@@ -42,7 +43,7 @@ func Start(ctx context.Context, command string, args ...string) (*Cloud, error) 
 		_, closing := proxy.Close()
 		return nil, errors.Join(err, closing, os.RemoveAll(dir))
 	}
-	return &Cloud{c, proxy, dir}, nil
+	return &Cloud{c, proxy, dir, command == "up"}, nil
 }
 
 // endpointIn returns a function that reads the endpoint of the emulator, which local.py writes to a file.
@@ -77,6 +78,9 @@ func (c *Cloud) Stop() error {
 	if err == nil {
 		fmt.Fprint(os.Stderr, report)
 		err = report.Err()
+		if err == nil && c.deployed && !report.hasFunctions() {
+			err = errors.New("awscheck: no request of a function was checked; start the cloud with --enforce-iam")
+		}
 	}
 	return errors.Join(err, c.Cloud.Stop(), os.RemoveAll(c.dir))
 }
