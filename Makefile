@@ -76,8 +76,8 @@ test-local-aws: needs-go needs-python ## AWS in memory compared with ministack, 
 	$(GOTEST) -short -count=1 ./tests/localcloud/... ./tests/differential/...
 
 .PHONY: test-conformance
-test-conformance: needs-go needs-python ## the provider's conformance suite on ministack, shortened; test-packages runs it on AWS in memory
-	$(GOTEST) -short -count=1 ./tests/ministack/...
+test-conformance: needs-go needs-python ## the provider's conformance suite on ministack, shortened, and the checks of requests to AWS; test-packages runs the suite on AWS in memory
+	$(GOTEST) -short -count=1 ./tests/ministack/... ./tests/awscheck/...
 
 .PHONY: test-order
 test-order: needs-go needs-python ## an order on real function binaries on ministack
@@ -111,7 +111,7 @@ test-modules: needs-go ## the other modules: OpenTelemetry, keys of AWS KMS, the
 
 .PHONY: test-ministack
 test-ministack: needs-go needs-python ## AWS in memory compared with ministack, call by call, and the provider's whole conformance suite on ministack
-	$(GOTEST) -count=1 -timeout 25m ./tests/localcloud/... ./tests/differential/... ./tests/ministack/...
+	$(GOTEST) -count=1 -timeout 25m ./tests/localcloud/... ./tests/awscheck/... ./tests/differential/... ./tests/ministack/...
 
 .PHONY: test-dynamodb-local
 test-dynamodb-local: needs-go needs-java $(DDB)/target/jars ## the provider on DynamoDB Local, and tables in memory compared with it, call by call

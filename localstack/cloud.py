@@ -136,10 +136,11 @@ def localstack_environment(data: Path, port: int) -> dict[str, str]:
     }
 
 
-def ministack(log_dir: Path | None, enforce_iam: bool) -> Emulator:
+def ministack(log_dir: Path | None, enforce_iam: bool, through: str = "") -> Emulator:
     """Starts ministack on a free port. It ends with this process, even if this process is killed.
 
     With enforce_iam, a function has only the permissions of its role. CREDENTIALS are the credentials of root.
+    Functions send their requests to the endpoint in through, if it is not empty.
     """
     def command(logs: Path, data: Path) -> list[str]:
         return [sys.executable, str(HERE / "ministack_server.py"), str(logs), str(data)]
@@ -151,6 +152,7 @@ def ministack(log_dir: Path | None, enforce_iam: bool) -> Emulator:
             "BIND_HOST": "127.0.0.1",
             "GATEWAY_PORT": str(port),
             "AUTH": "true" if enforce_iam else "false",
+            **({"AWS_ENDPOINT_URL": through} if through else {}),
         }
 
     return start_emulator("ministack", log_dir, command, environment, {})

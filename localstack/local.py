@@ -57,6 +57,8 @@ def arguments() -> argparse.Namespace:
     both.add_argument("--env-file", type=Path, help="JSON file with the environment, written when everything is running")
     both.add_argument("--log-dir", type=Path, help="directory for logs (default: a temporary one, deleted at exit)")
     both.add_argument("--enforce-iam", action="store_true", help="enforce the IAM roles of the functions")
+    both.add_argument("--through", nargs=2, metavar=("URL", "PATH"), default=("", ""),
+                      help="endpoint of a proxy for functions and clients; the emulator's endpoint is written to PATH")
     both.add_argument("--until-eof", action="store_true", help="stop when standard input closes")
     alone = commands.add_parser("cloud", parents=[both], help="start only the local cloud, until SIGINT or SIGTERM")
     alone.set_defaults(do=cloud_alone)
@@ -96,7 +98,7 @@ def deployed(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
         cleanup.callback(stopped.set)
         watch.every(args.watch_every, place.endpoint, args.hub, stopped)
     api = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-    variables = {"AWS_ENDPOINT_URL": place.endpoint, **cloud.CREDENTIALS, "PERDURE_HUB": args.hub}
+    variables = {"AWS_ENDPOINT_URL": args.through[0] or place.endpoint, **cloud.CREDENTIALS, "PERDURE_HUB": args.hub}
     announce(args, place, {"api": api, **found}, variables, cleanup)
     # PERDURE_API is not exported, because commands that need direct access would reject it.
     return serve(args, {**variables, "PERDURE_API": api},
@@ -121,7 +123,7 @@ def stop_at_eof() -> None:
 
 def cloud_alone(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
     place = start_cloud(args, cleanup)
-    variables = {"AWS_ENDPOINT_URL": place.endpoint, **cloud.CREDENTIALS}
+    variables = {"AWS_ENDPOINT_URL": args.through[0] or place.endpoint, **cloud.CREDENTIALS}
     publish_environment(args, place, variables, {}, cleanup)
     wait(args)
     return 0
@@ -132,14 +134,20 @@ def start_cloud(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> clou
     log_dir = args.log_dir.resolve() if args.log_dir else None
     if which != "ministack" and args.enforce_iam:
         raise cloud.Failed("--enforce-iam requires ministack; free releases of LocalStack do not enforce IAM")
+    through, endpoint_file = args.through
+    if which != "ministack" and through:
+        raise cloud.Failed("--through requires ministack")
     if which == "localstack":
         return cloud.localstack()
     if which not in ("ministack", "localstack-native"):
         raise cloud.Failed(f"unknown CLOUD={which}; use ministack, localstack (with Docker) or localstack-native")
     say(f"starting {which} ...")
-    place = cloud.ministack(log_dir, args.enforce_iam) if which == "ministack" else cloud.localstack_native(log_dir)
+    place = (cloud.ministack(log_dir, args.enforce_iam, through) if which == "ministack"
+             else cloud.localstack_native(log_dir))
     cleanup.callback(place.stop)
     place.die_with()
+    if through:  # before the deployment, because deployed functions start at once
+        write_json(Path(endpoint_file), {"endpoint": place.endpoint})
     say(f"{place.name} (pid {place.pid}) is running at {place.endpoint}")
     return place
 

@@ -77,7 +77,11 @@ func longTimeoutHub(tb testing.TB) *client.Client {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = cloud.Stop() })
+	tb.Cleanup(func() {
+		if err := cloud.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
 	for name, value := range cloud.Env {
 		tb.Setenv(name, value)
 	}

@@ -3,6 +3,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,13 +13,14 @@ import (
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/awscheck"
 	"github.com/perdure/perdure/tests/e2e/app"
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
 // hub is the deployed task hub that all tests share.
 var hub struct {
-	cloud  *localcloud.Cloud
+	cloud  *awscheck.Cloud
 	client *client.Client
 	admin  *admin.Client
 	// encrypting is a client with the codec of the functions.
@@ -41,13 +43,13 @@ func TestMain(m *testing.M) {
 // LocalStack does not fire schedules, so timers hop between queue delays. It does not enforce IAM.
 var onLocalStack = strings.HasPrefix(os.Getenv("CLOUD"), "localstack")
 
-// up deploys the test application as a hub in its own local cloud.
-func up(ctx context.Context, name string, options ...string) (*localcloud.Cloud, error) {
+// up deploys the test application as a hub in its own local cloud, whose requests are checked.
+func up(ctx context.Context, name string, options ...string) (*awscheck.Cloud, error) {
 	args := []string{"--app", "tests/e2e/app", "--hub", name, "--port", "0"}
 	if !onLocalStack {
 		args = append(args, "--enforce-iam")
 	}
-	return localcloud.Start(ctx, "up", append(args, options...)...)
+	return awscheck.Start(ctx, "up", append(args, options...)...)
 }
 
 // withHub deploys the hub, runs f and deletes the deployment. The visibility timeout is short, because a crash is
@@ -62,7 +64,7 @@ func withHub(f func() int) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	defer cloud.Stop()
+	defer func() { err = errors.Join(err, cloud.Stop()) }()
 	for name, value := range cloud.Env {
 		os.Setenv(name, value)
 	}

@@ -77,7 +77,11 @@ func newHubWithoutSchedules(t *testing.T) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cloud.Stop() })
+	t.Cleanup(func() {
+		if err := cloud.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
 	for name, value := range cloud.Env {
 		t.Setenv(name, value)
 	}

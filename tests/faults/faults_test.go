@@ -126,7 +126,7 @@ func TestAlarms_timersMappingDisabled_changeMetric(t *testing.T) {
 
 // The table is throttled: requests are rejected, and the messages in the inbox age. Nothing is lost.
 func TestAlarms_throttledTable_changeMetrics(t *testing.T) {
-	table := localcloud.NewThrottlingTable(t, hub.cloud)
+	table := localcloud.NewThrottlingTable(t, hub.cloud.Cloud)
 	withVariable(t, "orchestrator", "AWS_ENDPOINT_URL_DYNAMODB", table.URL)
 
 	table.Refuses.Store(true)

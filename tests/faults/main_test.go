@@ -3,6 +3,7 @@ package faults_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/awscheck"
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
@@ -19,7 +21,7 @@ const hubName = "faults"
 
 // hub is the deployed task hub that all tests share. They run one after another.
 var hub struct {
-	cloud  *localcloud.Cloud
+	cloud  *awscheck.Cloud
 	client *client.Client
 	place  dynamo.HubConfig
 	config aws.Config
@@ -41,14 +43,15 @@ func TestMain(m *testing.M) {
 func withHub(f func() int) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), localcloud.SetUpLimit)
 	defer cancel()
-	hub.cloud, err = localcloud.Start(ctx, "up", "--app", "tests/faults/app", "--hub", hubName, "--port", "0",
+	hub.cloud, err = awscheck.Start(ctx, "up", "--app", "tests/faults/app", "--hub", hubName, "--port", "0",
+		"--enforce-iam",
 		"--param", "WatchRate=rate(1 minute)", "--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param",
 		"WorkTimeout=8",
 		"--param", "LockTimeout=5", "--param", "LockRenewalBuffer=2", "--param", "MaxAttempts=1")
 	if err != nil {
 		return 1, err
 	}
-	defer hub.cloud.Stop()
+	defer func() { err = errors.Join(err, hub.cloud.Stop()) }()
 	for name, value := range hub.cloud.Env {
 		os.Setenv(name, value)
 	}

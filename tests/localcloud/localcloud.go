@@ -49,7 +49,7 @@ const SetUpLimit = 15 * time.Minute
 // "up" with options in args. The context ctx limits only the start. If the cloud does not start, the error contains its
 // standard error. The caller must call Stop.
 func Start(ctx context.Context, command string, args ...string) (*Cloud, error) {
-	root, err := repository()
+	root, err := Repository()
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +137,8 @@ func (c *Cloud) Stop() error {
 	return nil
 }
 
-// repository returns the closest parent of the working directory that has the folder localstack.
-func repository() (string, error) {
+// Repository returns the closest parent of the working directory that has the folder localstack.
+func Repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("localcloud: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -18,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/tests/localcloud"
 )
 
 const (
@@ -149,10 +152,41 @@ func (d *deployment) replace(t *testing.T, table string, items []map[string]dyna
 	}
 }
 
+// allow changes the role of a function like a deployment with another table does.
+func (d *deployment) allow(t *testing.T, part, table string) {
+	t.Helper()
+	function, err := d.functions.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{
+		FunctionName: aws.String("perdure-" + hubName + "-" + part),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := (*function.Role)[strings.LastIndex(*function.Role, "/")+1:]
+	roles, policy := iam.NewFromConfig(localcloud.Config(d.cloud.Env["AWS_ENDPOINT_URL"])), aws.String("hub")
+	now, err := roles.GetRolePolicy(t.Context(), &iam.GetRolePolicyInput{RoleName: &role, PolicyName: policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := url.QueryUnescape(*now.PolicyDocument)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.ReplaceAll(document, ":table/"+d.place.Table, ":table/"+table)
+	if changed == document {
+		t.Fatalf("role %s has no permission for the table %s: %s", role, d.place.Table, document)
+	}
+	if _, err := roles.PutRolePolicy(t.Context(), &iam.PutRolePolicyInput{
+		RoleName: &role, PolicyName: policy, PolicyDocument: &changed,
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // deployOn deploys the hub with another table, and changes the configuration for clients.
 func (d *deployment) deployOn(t *testing.T, table string) {
 	t.Helper()
 	for _, part := range parts {
+		d.allow(t, part, table)
 		d.set(t, part, map[string]string{"PERDURE_TABLE": table})
 	}
 	now, err := d.settings.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String(parameter)})

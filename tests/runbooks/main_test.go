@@ -22,6 +22,7 @@ import (
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/awscheck"
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
@@ -29,7 +30,7 @@ const hubName = "runbooks"
 
 // deployment is a hub on a local cloud.
 type deployment struct {
-	cloud     *localcloud.Cloud
+	cloud     *awscheck.Cloud
 	place     dynamo.HubConfig
 	client    *client.Client
 	admin     *admin.Client
@@ -83,7 +84,7 @@ func withHub(f func() int) (code int, err error) {
 	if hub, err = deploy(ctx); err != nil {
 		return 1, err
 	}
-	defer hub.cloud.Stop()
+	defer func() { err = errors.Join(err, hub.cloud.Stop()) }()
 	go func() {
 		d, err := deploy(ctx)
 		if err != nil {
@@ -101,7 +102,8 @@ func withHub(f func() int) (code int, err error) {
 // deploy deploys the application of the fault tests. The visibility timeout is short, because a crash is noticed when
 // it ends.
 func deploy(ctx context.Context) (*deployment, error) {
-	cloud, err := localcloud.Start(ctx, "up", "--app", "tests/faults/app", "--hub", hubName, "--port", "0",
+	cloud, err := awscheck.Start(ctx, "up", "--app", "tests/faults/app", "--hub", hubName, "--port", "0",
+		"--enforce-iam",
 		"--param", "WatchRate=rate(1 minute)", "--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param",
 		"WorkTimeout=8",
 		"--param", "LockTimeout=5", "--param", "LockRenewalBuffer=2", "--param", "MaxAttempts=1")

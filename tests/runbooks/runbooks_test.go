@@ -54,7 +54,7 @@ func TestRunbook_faultyDeployment_isFixed(t *testing.T) {
 
 // A table rejects the requests of the orchestrator until the test ends the throttling.
 func TestRunbook_throttledTable_isFixed(t *testing.T) {
-	table := localcloud.NewThrottlingTable(t, hub.cloud)
+	table := localcloud.NewThrottlingTable(t, hub.cloud.Cloud)
 	const variable = "AWS_ENDPOINT_URL_DYNAMODB"
 	hub.set(t, "orchestrator", map[string]string{variable: table.URL})
 	defer hub.set(t, "orchestrator", map[string]string{variable: ""})
