@@ -31,7 +31,7 @@ func OnStall(f func(Stall)) PurgeQueuesOption {
 // to an earlier time, because the messages belong to a history that does not exist anymore.
 //
 // The hub must be paused and have no dead letters. Otherwise PurgeQueues returns provider.ErrBusy and deletes nothing.
-// Stop all senders first, because the call may delete messages that they send. PurgeQueues returns after about seven
+// Stop all senders first, because the call may delete messages that they send. PurgeQueues returns after about nine
 // minutes. After that it is safe to send messages again. Repeating the call is safe.
 //
 // PurgeQueues repeats throttled calls, and calls without a response within a minute. It fails if no call has succeeded

@@ -89,7 +89,7 @@ func TestPurgeQueues_eventSentAgainWithSameID_arrives(t *testing.T) {
 			}
 		}
 		purging.Go(func() {
-			time.Sleep(time.Minute + 50*time.Second) // the purges start after a minute, and are still running
+			time.Sleep(3*time.Minute + 5*time.Second) // the purges start after 2:15 minutes, and are still running
 			raise()
 		})
 		if _, err := h.PurgeQueues(h.ctx); err != nil {

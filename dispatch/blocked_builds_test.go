@@ -313,7 +313,7 @@ func TestR18_buildIsDeployedAgain_countsAsNewer(t *testing.T) {
 			in := h.start("sleeper", 0)
 			h.passRecords(fresh)
 			h.raise(in, "first", 1)
-			time.Sleep(time.Second)
+			time.Sleep(provider.BuildReportInterval)
 			if err := h.Orchestrators[0].ReportBuild(ctx); err != nil {
 				t.Fatal(err)
 			}

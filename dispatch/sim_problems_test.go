@@ -735,7 +735,7 @@ func (p *problemHub) rollout(ctx context.Context) {
 	before := time.Now()
 	p.has(ctx, history.TimerCreated, 1)
 	p.retired = p.h.Replace(old[0])[:1]
-	time.Sleep(time.Until(before.Add(time.Second))) // two builds do not report at the same time
+	time.Sleep(time.Until(before.Add(provider.BuildReportInterval))) // two builds do not report at the same time
 	p.repeatCall(ctx, "announce", p.retired[0].ReportBuild)
 	time.Sleep(outage)
 	for sweeps := 0; sweeps < 30*24 && !p.hasEnded(ctx); sweeps++ {

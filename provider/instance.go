@@ -222,6 +222,11 @@ type Page struct {
 	NextCursor string
 }
 
+// BuildReportInterval is the maximum age of a build's report that makes an equal report superfluous
+// (Orchestrations.PutBuild). Reports of two builds within the interval may be stored in the wrong order. It is shorter
+// than a deployment, so that a build that is deployed again becomes the last one that reported.
+const BuildReportInterval = 5 * time.Second
+
 // Build lists the orchestrations and activities of a deployed build.
 type Build struct {
 	ID string `json:"id"`

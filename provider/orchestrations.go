@@ -76,7 +76,8 @@ type Orchestrations interface {
 	// invocation that runs inline activities uses the time as a hint to release the instance (R20).
 	ReadInterruption(ctx context.Context, instanceID string) (at time.Time, err error)
 	// PutBuild stores the orchestrations and activities of a build, and records the build as the last one that
-	// reported.
+	// reported. A provider may ignore a report that equals the build's last one if that is younger than
+	// BuildReportInterval.
 	PutBuild(ctx context.Context, b Build) error
 	// ReadBuild reads the last report of a build with strong consistency. It returns ErrNotFound if the build has never
 	// reported.

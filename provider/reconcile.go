@@ -17,10 +17,10 @@ type Reconciler interface {
 	// MaxReconcileLookback. If an instance continues as new, its last MaxPastExecutions executions are processed.
 	ReconcileInstance(ctx context.Context, instanceID string, r ReconcileOptions) (ReconcileResult, error)
 	// PurgeQueues deletes all schedules, and then all messages of the inbox, the timers queue and the work queues. It
-	// returns ErrBusy and deletes nothing if messages are being processed or dead letters exist. Repeat the call while
-	// its error is retryable. A repeated call deletes the remaining items, and returns only their number. Wait for
-	// QueuePurgeCooldown before you send messages. progress receives the counts so far, from one goroutine at a time.
-	// It can be nil.
+	// returns ErrBusy and deletes nothing if messages are being processed or dead letters exist. It observes the queues
+	// for over a minute first, because their counts can be a minute old. Repeat the call while its error is retryable.
+	// A repeated call deletes the remaining items, and returns only their number. Wait for QueuePurgeCooldown before
+	// you send messages. progress receives the counts so far, from one goroutine at a time. It can be nil.
 	PurgeQueues(ctx context.Context, progress func(QueuePurgeResult)) (QueuePurgeResult, error)
 }
 

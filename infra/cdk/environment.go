@@ -158,36 +158,85 @@ func goDuration(d awscdk.Duration) string {
 	return *awscdk.Token_AsString(seconds, nil) + "s"
 }
 
-// Limits of a function's environment in bytes, and the maximum lengths of values that are references in the template.
+// Limits of a function's environment and of the hub's configuration in bytes, and the maximum lengths of values that
+// are references in the template.
 const (
 	mostEnvironment = 4096
-	longestURL      = 60 // https://sqs.ap-southeast-1.amazonaws.com/123456789012/
+	mostConfig      = 4096 // a standard parameter of Systems Manager
+	longestURL      = 57   // https://sqs.cn-northwest-1.amazonaws.com.cn/123456789012/
 	longestName     = 80
+	longestTable    = 163  // CloudFormation adds the logical ID and a suffix to the name of the stack
 	longestBucket   = 95   // PERDURE_PAYLOAD_BUCKET with a name of 63 characters
+	longestEndpoint = 73   // https://<32 characters>.lambda-url.ap-southeast-1.on.aws
 	otherVariables  = 1400 // measured with all names at their maximum length
+	otherFields     = 845  // of the configuration, measured without the names of the queues and the table
+	bucketField     = 82   // payloadBucket with a name of 63 characters
 )
 
-// check panics if the URLs of the queues may exceed the environment of a function. Otherwise, the deployment would fail
-// when CloudFormation creates the orchestrator.
+// check panics if the URLs of the queues may exceed the environment of a function or the hub's configuration.
+// Otherwise, the deployment would fail when CloudFormation creates the orchestrator or the parameter.
 func (h environments) check() {
-	total := otherVariables + len(h.payloadEnvironment())*longestBucket +
+	urls := h.workQueueBytes()
+	total := otherVariables + urls + len(h.payloadEnvironment())*longestBucket +
 		len(h.schedulesEnvironment()["PERDURE_SCHEDULES"])
-	for _, queue := range h.props.WorkQueues {
-		name, dead := longestName, longestName
-		if h.props.NamePrefix != "" && !isToken(h.props.NamePrefix) {
-			name = len(*h.name("work-" + queue))
-			dead = len(*h.name("work-" + queue + "-dead-letters"))
-		}
-		const punctuation = 6 // "":"",
-		total += name + dead + 2*(longestURL+len(queue)+punctuation)
-		if h.queueProps(queue).Exclusive {
-			total += name + dead + 2*(longestURL+len(queue)+punctuation+2*len(exclusiveSuffix))
-		}
-	}
 	if total > mostEnvironment {
 		panic(fmt.Errorf("task hub %s: the environment of a function may need %d bytes for %d work queues and "+
 			"Schedules, "+
 			"the limit is %d: shorten NamePrefix, create schedules through the API, or split the hub",
 			h.props.HubName, total, len(h.props.WorkQueues), mostEnvironment))
 	}
+	if total := h.otherConfigBytes() + urls; total > mostConfig {
+		panic(fmt.Errorf("task hub %s: the parameter with the configuration may need %d bytes for %d work queues, "+
+			"the limit is %d: shorten NamePrefix or the names of the queues, or split the hub",
+			h.props.HubName, total, len(h.props.WorkQueues), mostConfig))
+	}
+}
+
+// workQueueBytes returns the maximum length of the URLs of the work queues and their dead-letter queues in a JSON
+// object.
+func (h environments) workQueueBytes() (total int) {
+	for _, queue := range h.props.WorkQueues {
+		name, dead := h.longest("work-"+queue, longestName), h.longest("work-"+queue+"-dead-letters", longestName)
+		const punctuation = 6 // "":"",
+		total += name + dead + 2*(longestURL+len(queue)+punctuation)
+		if h.queueProps(queue).Exclusive {
+			total += name + dead + 2*(longestURL+len(queue)+punctuation+2*len(exclusiveSuffix))
+		}
+	}
+	return total
+}
+
+// otherConfigBytes returns the maximum length of the hub's configuration without the work queues.
+func (h environments) otherConfigBytes() int {
+	total := otherFields + len(h.payloadEnvironment())*bucketField + h.tableBytes()
+	for part, times := range map[string]int{ // a URL or ARN each time
+		"inbox.fifo": 1, "inbox-dead-letters.fifo": 1, "timers": 2, "timers-dead-letters": 2,
+	} {
+		total += times * h.longest(part, longestName)
+	}
+	if domain := h.props.HTTPAPI.Domain; domain != nil {
+		total += max(0, len("https://"+domain.Name)-longestEndpoint)
+	}
+	return total
+}
+
+// tableBytes returns the maximum length of the table's name.
+func (h environments) tableBytes() int {
+	const longestGiven = 255 // DynamoDB's limit
+	switch {
+	case h.props.Table == nil:
+		return h.longest("table", longestTable)
+	case isToken(*h.Table.TableName()):
+		return longestGiven
+	default:
+		return len(*h.Table.TableName())
+	}
+}
+
+// longest returns the length of the name of a resource if NamePrefix determines the name, and most otherwise.
+func (h environments) longest(part string, most int) int {
+	if h.props.NamePrefix == "" || isToken(h.props.NamePrefix) {
+		return most
+	}
+	return len(*h.name(part))
 }

@@ -366,6 +366,133 @@ func TestNewTaskHub_workQueuesExceedEnvironmentLimit_panics(t *testing.T) {
 	}
 }
 
+// The configuration of a hub fits into a standard parameter of Systems Manager (4 KB), with the maximum number of work
+// queues that NewTaskHub accepts and the longest names that CloudFormation generates.
+func TestHubConfigParameter_mostWorkQueues_fits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		most  int
+		queue string
+		props cdk.TaskHubProps
+	}{
+		"long names": {
+			most: 8, queue: "a-queue-of-20-char", props: cdk.TaskHubProps{Canary: &cdk.Canary{}},
+		},
+		"payload store": {most: 8, queue: "q", props: cdk.TaskHubProps{LargePayloads: true}},
+		"short prefix": {
+			most: 14, queue: "queue-", props: cdk.TaskHubProps{PlatformProps: cdk.PlatformProps{NamePrefix: "p"}},
+		},
+		"long domain": {most: 7, queue: "a-queue-of-20-char", props: cdk.TaskHubProps{HTTPAPI: longDomain()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			props := c.props
+			props.HubName, props.FunctionsDir = "a-hub-of-twenty-char", placeholders
+			for n := range c.most + 1 {
+				props.WorkQueues = append(props.WorkQueues, fmt.Sprintf("%s%02d", c.queue, n))
+			}
+			if accepted(props) {
+				t.Errorf("%d work queues are accepted, want at most %d", c.most+1, c.most)
+			}
+			props.WorkQueues = props.WorkQueues[:c.most]
+			got := custom(t, props, func(awscdk.Stack, *cdk.TaskHub) {})
+			value := deployed(t, got, got.find(t, "AWS::SSM::Parameter", "TaskHub").get("Value"))
+			if len(value) > 4096 {
+				t.Errorf("with %d work queues, the configuration has %d bytes, want at most 4096: %s",
+					c.most, len(value), value)
+			}
+			t.Logf("%d work queues: %d bytes", c.most, len(value))
+		})
+	}
+}
+
+func longDomain() cdk.HTTPAPIProps {
+	return cdk.HTTPAPIProps{Domain: &cdk.APIDomain{
+		Name:           strings.Repeat("orders.", 27) + "example.com",
+		CertificateARN: "arn:aws:acm:us-east-1:123456789012:certificate/c",
+	}}
+}
+
+// accepted reports whether NewTaskHub accepts props.
+func accepted(props cdk.TaskHubProps) bool {
+	jsiiLock.Lock()
+	defer jsiiLock.Unlock()
+	stack := awscdk.NewStack(awscdk.NewApp(nil), jsii.String("Most"), nil)
+	return !panics(func() { cdk.NewTaskHub(stack, "TaskHub", props) })
+}
+
+// Values of maximum length in an ARN or URL.
+const (
+	longRegion  = "ap-southeast-1"
+	longAccount = "123456789012"
+)
+
+// deployed returns a value of a template as CloudFormation may replace it, with names of maximum length.
+func deployed(t *testing.T, got template, value any) string {
+	t.Helper()
+	if text, ok := value.(string); ok {
+		return text
+	}
+	v, _ := value.(map[string]any)
+	if join, ok := v["Fn::Join"].([]any); ok {
+		var all strings.Builder
+		for _, part := range join[1].([]any) {
+			all.WriteString(deployed(t, got, part))
+		}
+		return all.String()
+	}
+	if condition, ok := v["Fn::If"].([]any); ok { // the longer URL of the API
+		a, b := deployed(t, got, condition[1]), deployed(t, got, condition[2])
+		if len(a) > len(b) {
+			return a
+		}
+		return b
+	}
+	if _, ok := v["Fn::Select"]; ok { // the host of a function URL
+		return strings.Repeat("u", 32) + ".lambda-url." + longRegion + ".on.aws"
+	}
+
+	r := got.Resources[refOf(v)]
+	kind, ok := longestNames[r.Type]
+	if !ok {
+		t.Fatalf("unknown value %v", value)
+	}
+	name, ok := r.Properties[kind.property].(string)
+	if !ok {
+		name = strings.Repeat("n", kind.longest)
+	}
+	if _, isAttribute := v["Fn::GetAtt"]; isAttribute {
+		return kind.attribute + name
+	}
+	return kind.ref + name
+}
+
+// longestNames contains, by resource type, the property with the name, its maximum length, and the text before the name
+// in the reference and in the ARN.
+var longestNames = map[string]struct {
+	property       string
+	longest        int
+	ref, attribute string
+}{
+	queueType: {
+		"QueueName", 80, "https://sqs." + longRegion + ".amazonaws.com/" + longAccount + "/",
+		"arn:aws:sqs:" + longRegion + ":" + longAccount + ":",
+	},
+	tableType:                       {property: "TableName", longest: 163},
+	"AWS::Scheduler::ScheduleGroup": {property: "Name", longest: 64},
+	"AWS::S3::Bucket":               {property: "BucketName", longest: 63},
+	"AWS::IAM::Role": {
+		property: "RoleName", longest: 64, attribute: "arn:aws:iam::" + longAccount + ":role/",
+	},
+	"AWS::Lambda::Function": {
+		property: "FunctionName", longest: 64,
+		attribute: "arn:aws:lambda:" + longRegion + ":" + longAccount + ":function:",
+	},
+	"AWS::ApiGatewayV2::Api": {
+		property: "ApiId", longest: 10, attribute: "https://.execute-api." + longRegion + ".amazonaws.com",
+	},
+}
+
 func TestQueues_requireTLS(t *testing.T) {
 	t.Parallel()
 	parsed := parse(t)

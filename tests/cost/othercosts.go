@@ -25,7 +25,7 @@ const (
 	leastReceives, mostReceives = 15, 75
 	minutesAMonth               = 30 * 24 * 60
 	// SweepReads is the number of read units of a sweep that finds no work.
-	SweepReads = 62
+	SweepReads = 77
 	// SweepRequests is the number of SQS requests of a sweep that finds no work.
 	SweepRequests   = 4
 	minutesOfASweep = 2

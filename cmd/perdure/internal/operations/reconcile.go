@@ -176,7 +176,8 @@ func waitingText(service string, soFar time.Duration) string {
 // purgeQueues deletes the messages and timer schedules that do not belong to the restored table.
 func purgeQueues(ctx context.Context, env *cli.Env, a *admin.Client, f *reconcileFlags) error {
 	again := f.next(env, "--after-restore")
-	fmt.Fprintf(env.Stderr, "deleting messages and timer schedules; nothing is sent for %v after that\n",
+	fmt.Fprintf(env.Stderr, "checking the queues for over a minute, then deleting messages and timer schedules; "+
+		"nothing is sent for %v after that\n",
 		provider.QueuePurgeCooldown)
 	reported := 0
 	report := func(purged provider.QueuePurgeResult) {

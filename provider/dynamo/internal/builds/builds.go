@@ -28,9 +28,10 @@ import (
 // cacheTime is the time for which the builds are cached.
 const cacheTime = time.Minute
 
-// PutBuild writes the item of a build and the time of its report. The build that reported last counts as the deployed
-// one. PutBuild reads the signing keys concurrently, because a process that reports a build also sends work items. If
-// that read fails, PutBuild only logs the error, and the first send repeats the read.
+// PutBuild writes the item of a build and the time of its report, unless the item contains a recent report. The build
+// that reported last counts as the deployed one. PutBuild reads the signing keys concurrently, because a process that
+// reports a build also sends work items. If that read fails, PutBuild only logs the error, and the first send repeats
+// the read.
 func (bs *Builds) PutBuild(ctx context.Context, b provider.Build) error {
 	return awscall.Parallel(
 		func() error {
@@ -49,6 +50,9 @@ func (bs *Builds) putBuild(ctx context.Context, b provider.Build) error {
 	if err != nil {
 		return fmt.Errorf("dynamo: build %q: %w", b.ID, err)
 	}
+	if bs.isReported(ctx, b.ID, string(doc)) {
+		return nil
+	}
 	in := &dynamodb.UpdateItemInput{
 		Key: table.HubKey(table.SKBuilds + b.ID),
 		UpdateExpression: aws.String(
@@ -61,6 +65,19 @@ func (bs *Builds) putBuild(ctx context.Context, b provider.Build) error {
 		},
 	}
 	return bs.table.Update(ctx, "", in)
+}
+
+// isReported reports whether the item of a build contains the document with a recent time. All cold starts of a build
+// report to this item, whose partition accepts 1,000 write units per second. A condition on the write would not help,
+// because a rejected write consumes the same units. A stale or failed read only causes a superfluous write. A time far
+// ahead is from a wrong clock.
+func (bs *Builds) isReported(ctx context.Context, id, doc string) bool {
+	found, err := bs.table.Get(ctx, "", table.HubKey(table.SKBuilds+id), provider.Eventual)
+	if err != nil || table.GetString(found, table.AttrBuild) != doc {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, table.GetString(found, table.AttrCreated))
+	return err == nil && bs.now().Sub(at).Abs() < provider.BuildReportInterval
 }
 
 // ReadBuild implements provider.Instances. A build that an earlier release has reported has no FirstReportedAt.

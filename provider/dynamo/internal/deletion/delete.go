@@ -204,7 +204,7 @@ func (dl *Deleter) markDeleting(in *provider.Instance, watermark provider.Positi
 		ExpressionAttributeValues: table.Item{
 			":status":    table.Str(string(provider.StatusDeleting)),
 			":since":     table.Str(table.FormatTime(now)),
-			":attention": table.Str(table.AttentionDeleting),
+			":attention": table.Str(instances.DeletingPartition(in.InstanceID)),
 			":wm":        table.Str(watermark.Sequence),
 			":inbox":     table.Str(watermark.Inbox),
 			":x":         table.Str(in.ExecutionID),

@@ -102,22 +102,31 @@ func (is *Store) ReadAll(
 	return found, errs
 }
 
-// A faulty deployment can block thousands of instances at once, and a partition of an index supports 1,000 writes per
-// second. Blocked instances are therefore distributed over as many partitions as the creation index has. Earlier
-// releases stored all of them in the first partition.
+// A faulty deployment can block thousands of instances at once, a job can delete a million, and a partition of an index
+// supports 1,000 writes per second. Blocked instances and deletions are therefore distributed over as many partitions
+// as the creation index has. Earlier releases stored all of them in the first partition of their kind.
 
 // BlockedPartition returns the partition of a blocked instance in the attention index.
 func BlockedPartition(instanceID string) string {
+	return partitionOf(table.AttentionBlocked, instanceID)
+}
+
+// DeletingPartition returns the partition of an instance that is being deleted in the attention index.
+func DeletingPartition(instanceID string) string {
+	return partitionOf(table.AttentionDeleting, instanceID)
+}
+
+func partitionOf(kind, instanceID string) string {
 	if shard := table.ShardOf(instanceID); shard != "0" {
-		return table.AttentionBlocked + "#" + shard
+		return kind + "#" + shard
 	}
-	return table.AttentionBlocked
+	return kind
 }
 
 // Partitions returns the partitions of a kind in the attention index.
 func Partitions(kind string) []string {
 	partitions := []string{kind}
-	if kind == table.AttentionBlocked {
+	if kind == table.AttentionBlocked || kind == table.AttentionDeleting {
 		for shard := 1; shard < table.Shards; shard++ {
 			partitions = append(partitions, kind+"#"+strconv.Itoa(shard))
 		}

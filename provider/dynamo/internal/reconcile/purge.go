@@ -14,8 +14,12 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
-// scheduleDelivery is the time that a schedule that fires during its deletion may take to reach its queue.
-const scheduleDelivery = time.Minute
+const (
+	// scheduleDelivery is the time that a schedule that fires during its deletion may take to reach its queue.
+	scheduleDelivery = time.Minute
+	// countInterval is the time between two counts of a queue.
+	countInterval = 15 * time.Second
+)
 
 // PurgeQueues checks all queues before it deletes anything. It can be repeated. It deletes the schedules before the
 // messages, because a schedule can send a message until it is deleted.
@@ -23,9 +27,7 @@ func (rc *Reconciler) PurgeQueues(
 	ctx context.Context, progress func(provider.QueuePurgeResult),
 ) (provider.QueuePurgeResult, error) {
 	out := provider.QueuePurgeResult{Messages: map[string]int{}}
-	limited, stop := context.WithTimeout(ctx, awscall.OperatorTimeout)
-	defer stop()
-	if err := rc.countIdle(limited, out.Messages); err != nil {
+	if err := rc.awaitIdle(ctx, out.Messages); err != nil {
 		return out, err
 	}
 	if rc.Timers.UseSchedules && rc.Timers.ScheduleGroup != "" {
@@ -48,6 +50,23 @@ func (rc *Reconciler) PurgeQueues(
 		purges = append(purges, func() error { return rc.Queue.Purge(ctx, url) })
 	}
 	return out, awscall.Parallel(purges...)
+}
+
+// awaitIdle counts the messages of each queue several times. A count can be a minute old, so that one count may not
+// include a message that is being processed. If a count shows that a queue is not idle, awaitIdle returns ErrBusy
+// immediately.
+func (rc *Reconciler) awaitIdle(ctx context.Context, messages map[string]int) error {
+	for began := time.Now(); ; {
+		limited, stop := context.WithTimeout(ctx, awscall.OperatorTimeout)
+		err := rc.countIdle(limited, messages)
+		stop()
+		if err != nil || time.Since(began) >= countDelay {
+			return err
+		}
+		if err := sleep.For(ctx, countInterval); err != nil {
+			return err
+		}
+	}
 }
 
 // countIdle counts the approximate number of messages of each queue. It returns ErrBusy if messages are being

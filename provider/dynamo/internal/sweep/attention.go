@@ -3,7 +3,6 @@ package sweep
 import (
 	"context"
 	"iter"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -28,8 +27,7 @@ const (
 	blockedPosition  = "blocked"
 	deletingPosition = "deleting"
 
-	blockedAtOnce  = 250
-	deletingAtOnce = 16 // each can take a long time
+	blockedAtOnce = 250
 )
 
 // BlockedInstances reads the attention index from its last position. It stores its position before each step, so that
@@ -131,55 +129,4 @@ func (ss *Searches) storePassed(
 	}
 	mark.Through, mark.stored = mark.Through || through, true
 	return ss.positions.Put(ctx, blockedPosition, *mark)
-}
-
-// stalledAfter is the time without progress after which the sweeper continues a deletion.
-const stalledAfter = 2 * time.Minute
-
-// DeletingInstances reads the whole attention index from its last position. It also reads each instance, because the
-// index can be stale after a deletion, and the ID can have a new incarnation. It stores its position before each step,
-// so that a deletion that fails or crashes its process does not delay the others.
-func (ss *Searches) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
-	return func(yield func([]provider.Instance, error) bool) {
-		before := table.FormatTime(ss.now().Add(-stalledAfter))
-		var begun instances.IndexPosition
-		if err := ss.positions.Read(ctx, deletingPosition, &begun); err != nil {
-			yield(nil, err)
-			return
-		}
-		if begun.Updated >= before {
-			begun = instances.IndexPosition{}
-		}
-		if ss.searchDeleting(ctx, begun, instances.IndexPosition{Updated: before}, yield) && begun.Key != "" {
-			ss.searchDeleting(ctx, instances.IndexPosition{}, begun, yield)
-		}
-	}
-}
-
-// searchDeleting searches the entries between two positions.
-func (ss *Searches) searchDeleting(
-	ctx context.Context, behind, upTo instances.IndexPosition, yield func([]provider.Instance, error) bool,
-) (more bool) {
-	in := instances.AttentionQueryUntil(table.AttentionDeleting, upTo.Updated)
-	in.Limit = aws.Int32(deletingAtOnce)
-	in.ExclusiveStartKey = behind.StartKey(table.AttentionDeleting)
-
-	for {
-		page, err := ss.table.QueryPage(ctx, "", in)
-		if err == nil && len(page) > 0 {
-			err = ss.positions.Put(ctx, deletingPosition, instances.PositionOf(page[len(page)-1]))
-		}
-		if err != nil {
-			yield(nil, err)
-			return false
-		}
-
-		found, errs := ss.instances.ReadAll(ctx, page, provider.StatusDeleting)
-		if !yieldAll(found, errs, yield) || ctx.Err() != nil {
-			return false
-		}
-		if in.ExclusiveStartKey == nil {
-			return true
-		}
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
@@ -16,8 +17,8 @@ import (
 // pendingSample is the number of pending instances that oldestPending reads from each end of the attention index.
 const pendingSample = 32
 
-// CountAttention makes one query of a page per partition of the blocked instances, and three more queries. It reads up
-// to 64 pending instances.
+// CountAttention makes one query of a page per partition of the blocked instances and of the deletions, and two more
+// queries. It reads up to 64 pending instances.
 func (ss *Searches) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
 	err = awscall.Parallel(
 		func() (err error) {
@@ -35,14 +36,28 @@ func (ss *Searches) CountAttention(ctx context.Context) (a provider.AttentionCou
 	return a, err
 }
 
-// countBlocked counts the blocked instances on one page of each partition, up to most. The first partition can contain
-// all of them, because earlier releases used only that partition. countBlocked reads at most twice the share of any
-// other partition.
+// countBlocked counts the blocked instances, up to most.
 func (ss *Searches) countBlocked(ctx context.Context, most int) (int, error) {
-	partitions := instances.Partitions(table.AttentionBlocked)
+	return ss.count(ctx, table.AttentionBlocked, most, instances.AttentionQuery)
+}
+
+// countDeleting counts the deletions without recent progress.
+func (ss *Searches) countDeleting(ctx context.Context) (int, error) {
+	before := table.FormatTime(ss.now().Add(-stalledAfter))
+	return ss.count(ctx, table.AttentionDeleting, provider.MaxAttention, func(partition string) *dynamodb.QueryInput {
+		return instances.AttentionQueryUntil(partition, before)
+	})
+}
+
+// count counts the entries on one page of each partition of a kind, up to most. The first partition can contain all of
+// them, because earlier releases used only that partition. count reads at most twice the share of any other partition.
+func (ss *Searches) count(
+	ctx context.Context, kind string, most int, query func(partition string) *dynamodb.QueryInput,
+) (int, error) {
+	partitions := instances.Partitions(kind)
 	counts := make([]int, len(partitions))
 	err := awscall.ForEach(len(partitions), func(i int) error {
-		in := instances.AttentionQuery(partitions[i])
+		in := query(partitions[i])
 		in.Limit = aws.Int32(int32(most))
 		if i > 0 {
 			in.Limit = aws.Int32(int32(most*2/table.Shards + 1))
@@ -56,15 +71,6 @@ func (ss *Searches) countBlocked(ctx context.Context, most int) (int, error) {
 		all += n
 	}
 	return min(all, most), err
-}
-
-// countDeleting counts the deletions without recent progress, on one page of the index.
-func (ss *Searches) countDeleting(ctx context.Context) (int, error) {
-	before := table.FormatTime(ss.now().Add(-stalledAfter))
-	in := instances.AttentionQueryUntil(table.AttentionDeleting, before)
-	in.Limit = aws.Int32(provider.MaxAttention)
-	page, err := ss.table.QueryPage(ctx, "", in)
-	return len(page), err
 }
 
 // oldestPending returns the due time of the oldest pending instance. The index sorts by the time of the next check. The

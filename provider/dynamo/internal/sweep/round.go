@@ -104,27 +104,39 @@ func (m blockedRound) pastWith(build string, now time.Time) map[string]time.Time
 
 // position returns the position of the round in a partition.
 func (m blockedRound) position(partition int) instances.IndexPosition {
+	return positionIn(m.At, m.More, partition)
+}
+
+// passed returns the mark after the round has reached a position in a partition.
+func (m blockedRound) passed(partition int, at instances.IndexPosition) blockedRound {
+	m.At, m.More = withPosition(m.At, m.More, partition, at)
+	return m
+}
+
+// positionIn returns the position in a partition. first is the position in the first partition, and more are those in
+// the others.
+func positionIn(first instances.IndexPosition, more []instances.IndexPosition, partition int) instances.IndexPosition {
 	switch {
 	case partition == 0:
-		return m.At
-	case partition <= len(m.More):
-		return m.More[partition-1]
+		return first
+	case partition <= len(more):
+		return more[partition-1]
 	default:
 		return instances.IndexPosition{}
 	}
 }
 
-// passed returns the mark after the round has reached a position in a partition.
-func (m blockedRound) passed(partition int, at instances.IndexPosition) blockedRound {
+// withPosition returns first and more with another position in a partition. It does not change the slice more.
+func withPosition(
+	first instances.IndexPosition, more []instances.IndexPosition, partition int, at instances.IndexPosition,
+) (newFirst instances.IndexPosition, newMore []instances.IndexPosition) {
 	if partition == 0 {
-		m.At = at
-		return m
+		return at, more
 	}
-	more := make([]instances.IndexPosition, table.Shards-1)
-	copy(more, m.More)
-	more[partition-1] = at
-	m.More = more
-	return m
+	changed := make([]instances.IndexPosition, table.Shards-1)
+	copy(changed, more)
+	changed[partition-1] = at
+	return first, changed
 }
 
 // startedAt returns the start of the round.

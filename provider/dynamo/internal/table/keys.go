@@ -92,7 +92,8 @@ const (
 	AttentionPending = "pending"
 	// AttentionPaused marks a paused instance (R25).
 	AttentionPaused = "paused"
-	// AttentionDeleting marks an instance whose deletion is not complete (R17).
+	// AttentionDeleting marks an instance whose deletion is not complete (R17). instances.DeletingPartition distributes
+	// these instances.
 	AttentionDeleting = "deleting"
 
 	// The due index contains the first due date of each instance for retention. It is separate from the attention

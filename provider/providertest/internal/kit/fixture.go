@@ -22,6 +22,8 @@ type Fixture struct {
 	Capabilities []Capability
 	// Lacks are the optional interfaces that the provider does not support.
 	Lacks []provider.Capability
+
+	reported []string // the builds of ReportBuilds
 }
 
 // Can reports whether the backend has a capability. Tests use it for additional checks.

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,6 +14,10 @@ import (
 func (f *Fixture) ReportBuilds(builds ...string) {
 	f.T.Helper()
 	for _, id := range builds {
+		if slices.Contains(f.reported, id) {
+			f.Advance(provider.BuildReportInterval) // otherwise the provider may ignore the report
+		}
+		f.reported = append(f.reported, id)
 		f.Must(f.Provider.PutBuild(f.Ctx(), provider.Build{ID: id, Orchestrations: map[string][]string{Order: {V1}}}))
 		f.Advance(10 * time.Millisecond) // times are stored in milliseconds
 	}
