@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 // The scripts share one scope. The last part of the document, which starts it, is omitted.
 const dir = fileURLToPath(new URL('../../ui/page/', import.meta.url));
 const code = readdirSync(dir).filter((f) => f.endsWith('.js') && f < '60').sort().map((f) => readFileSync(dir + f, 'utf8')).join('\n');
-const page = new Function('document', 'matchMedia', `'use strict';\n${code}\nreturn { parseQuery, queryOf, completions, nowSentence, cancelSentence, ago, dayTime, listURL };`)({ addEventListener() {} }, () => ({}));
+const page = new Function('document', 'matchMedia', `'use strict';\n${code}\nreturn { parseQuery, queryOf, completions, nowSentence, cancelSentence, ago, dayTime, listURL, clock, healthOf, queuesOf, sampleOf, tallyReasons };`)({ addEventListener() {} }, () => ({}));
 
 const now = Date.parse('2026-11-29T12:00:00Z');
 const parse = (text) => page.parseQuery(text, now);
@@ -96,6 +96,39 @@ test('one sentence says what an instance is doing', () => {
   assert.equal(say({ status: 'Blocked', updatedAt: at(-600), failure: { type: 'nondeterminism', message: 'x' } }), 'Blocked for 10 min: the code does not match the history.');
   assert.equal(say({ status: 'Cancelling' }, [{ ...charge, cancelledAt: at(-5) }]), 'Cancelling, running for 3 h, waiting until the cancelled charge-card ends.');
   assert.equal(say({ status: 'Terminated', updatedAt: at(-60), terminatedBy: 'alice' }), 'Terminated after 2 h 59 min, 1 min ago, by alice.');
+});
+
+test('the verdict about a hub lists its problems, the worst first, and is healthy only if everything was read', () => {
+  const waiting = (queue, more) => ({ what: 'activity', id: 3, name: 'print', queue, ...more });
+  const status = (instanceId, ...items) => ({ instanceId, pending: { items } });
+  const stuck = page.queuesOf([
+    status('a', waiting('printers', { noWorker: true, workerSeenAt: at(-7200) }), waiting('payments')), status('b', waiting('couriers', { noWorker: true, workerSeenAt: at(-3600) }), waiting('printers', { noWorker: true })), status('c'),
+  ]);
+  assert.deepEqual([...stuck.values()].map((q) => [q.queue, q.stuck]), [['printers', 2], ['payments', 0], ['couriers', 1]]);
+  const { verdict, parts } = page.healthOf({ queues: stuck, letters: { n: 1233 }, blocked: { n: 1, more: false } }, now);
+  assert.equal(verdict, 'Not healthy');
+  assert.deepEqual(parts.map((p) => p.text), [`2 queues have pending work and no worker has reported since ${page.clock(now - 3600_000)}`, '1,233 dead letters', '1 blocked instance']);
+  assert.deepEqual(parts.map((p) => p.href), ['?instance=a&tab=pending', '?dead', '?q=status%3Ablocked']);
+  const never = page.queuesOf([status('a', waiting('printers', { noWorker: true }))]);
+  assert.equal(page.healthOf({ queues: never }, now).parts[0].text, 'queue printers has pending work and no worker has ever reported');
+  const fine = { queues: page.queuesOf([status('a', waiting('payments'))]), letters: { n: 0 }, blocked: { n: 0 } };
+  assert.deepEqual(page.healthOf(fine, now), { verdict: 'Healthy', parts: [], unread: '' });
+  assert.deepEqual(page.healthOf({ ...fine, unread: ['the dead letters'] }, now), { verdict: 'Unknown', parts: [], unread: 'could not read the dead letters' });
+});
+
+test('the sample for the verdict is bounded and covers each orchestration, without schedules, entities and recent changes', () => {
+  const s = (orchestration, instanceId, seconds) => ({ orchestration, instanceId, updatedAt: at(-seconds) });
+  const many = Array.from({ length: 1000 }, (_, n) => s('order', `order-${n}`, 100 + n));
+  const ids = page.sampleOf([...many, s('ship', 'ship-1', 5000), s('perdure.schedule', 'schedule:x', 5000), s('@stock', '@stock@tea', 5000), s('charge', 'charge-1', 10)], now).map((x) => x.instanceId);
+  assert.deepEqual(ids.slice(0, 3), ['order-0', 'ship-1', 'order-999']);
+  assert.equal(ids.length, 16);
+  assert.equal(page.sampleOf(many, now, new Set(['order-500']))[0].instanceId, 'order-500', 'a waiting instance of the last sample stays in it');
+  assert.deepEqual(page.sampleOf([s('charge', 'charge-1', 10)], now), []);
+});
+
+test('dead letters are counted by queue and reason, the most frequent first', () => {
+  const d = (queue, reason) => ({ queue, reason });
+  assert.deepEqual(page.tallyReasons([d('inbox', 'corrupt: a'), d('timers'), ...Array(3).fill(d('payments', 'later: field deadline'))]).map((g) => [g.queue, g.reason, g.n]), [['payments', 'later: field deadline', 3], ['inbox', 'corrupt: a', 1], ['timers', '', 1]]);
 });
 
 test('one sentence describes a cancellation', () => {
