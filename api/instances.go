@@ -119,7 +119,7 @@ var instanceOperations = []Operation{
 		Query:   []string{"lastEventId", "wait"},
 		Success: schemas{200: "", 204: ""},
 		Errors:  codes{404: {noInstance, "execution_not_found"}, 422: {"answer_too_large"}},
-		Go:      on("client.Follow"), Command: on("watch"), WebUI: on("Live"),
+		Go:      on("client.Follow"), Command: on("watch"), WebUI: on("Updating"),
 	},
 	{
 		ID: "listCancellations", Summary: "List cancelled tasks",

@@ -86,7 +86,7 @@ test('10,000 instances scroll', async (t) => {
     await page.waitForFunction((before) => Number(document.querySelector('[role=grid]').getAttribute('aria-rowcount')) > before, rows || 201);
     rows = Number(await page.getByRole('grid').getAttribute('aria-rowcount'));
   }
-  await page.getByRole('button', { name: 'Live' }).click();
+  await page.getByRole('button', { name: 'Updating' }).click();
   await page.evaluate(() => { document.querySelector('.grid .view').scrollTop = 0; });
   reportFrames(t, '10,000 instances, 3 rows a frame', await scrolled(page, 3));
   await close();
@@ -97,7 +97,7 @@ test('an instance of 50,000 events scrolls', async (t) => {
   const began = Date.now();
   await page.getByRole('tab', { name: 'Events (50,000)' }).waitFor({ timeout: 60_000 });
   t.diagnostic(`50,000 events are read and drawn after ${Date.now() - began} ms`);
-  await page.getByRole('button', { name: 'Live' }).click();
+  await page.getByRole('button', { name: 'Updating' }).click();
   await page.locator('.timeline .row').nth(5).waitFor();
   reportFrames(t, '25,000 bars, 3 rows a frame', await scrolled(page, 3));
   reportFrames(t, '25,000 bars, 40 rows a frame', await scrolled(page, 40));

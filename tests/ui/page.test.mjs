@@ -65,7 +65,7 @@ for (const [name, how] of Object.entries({ light: {}, dark: { dark: true }, phon
         await page.getByRole('button', { name: /^Redrive [\d,]+/ }).waitFor();
         assert.deepEqual(await violations(page), [], `dead letter dialog, ${name}`);
       }
-      assert.deepEqual(wrong.filter((w) => what !== 'purged' || !w.includes('404')), [], `${what}, ${name}`);
+      assert.deepEqual(wrong.filter((w) => !['purged', 'letters'].includes(what) || !w.includes('404')), [], `${what}, ${name}`); // instances that do not exist
       await close();
     }
   });
@@ -121,7 +121,7 @@ test('the search field completes terms with the keyboard and shows errors withou
   await page.locator('.instances .row').first().waitFor();
   const asked = [];
   page.on('request', (r) => { if (/instances\?/.test(r.url())) asked.push(r.url()); });
-  await page.getByRole('button', { name: 'Live' }).click();
+  await page.getByRole('button', { name: 'Updating' }).click();
   await search(page).press('s');
   await page.getByRole('option', { name: /^status:/ }).waitFor();
   await page.keyboard.press('ArrowDown');
@@ -273,6 +273,101 @@ test('instance actions ask for confirmation and send nothing before it', async (
   await close();
 });
 
+test('a pending child carries its own cause to its parent, with a link in the problem and in the rows', async () => {
+  const { page, close } = await view('?schedules');
+  let asked = 0;
+  await page.route(/ship-order-7\?limit=5/, async (r) => {
+    asked++;
+    const s = await (await r.fetch()).json();
+    s.pending.items[0].noWorker = true;
+    return r.fulfill(json(200, s));
+  });
+  await page.goto(`${server.base}/ui?instance=order-7`);
+  const problem = page.locator('.problems li', { hasText: 'ship #19' });
+  await problem.waitFor();
+  assert.equal(await problem.innerText(), '⤷ ship #19 no worker for bookCourier · no deadline → ship-order-7');
+  assert.match(await page.locator('.now-doing').innerText(), /ship #19 → ship-order-7: no worker for bookCourier\.$/);
+  const row = page.locator('.timeline .row', { hasText: 'ship-order-7' });
+  assert.match(await row.locator('.said').innerText(), /^no worker for bookCourier → ship-order-7$/);
+  await page.waitForResponse((r) => r.url().endsWith('order-7?pending=false'));
+  assert.ok(asked < 3, `${asked} requests`);
+  await page.getByRole('tab', { name: /^Pending/ }).click();
+  await page.locator('.pending .row', { hasText: 'no worker for bookCourier' }).getByRole('link', { name: 'ship-order-7' }).click();
+  await page.locator('h1', { hasText: 'ship-order-7' }).waitFor();
+  await close();
+});
+
+test('an overdue attempt states since when, and a long status of a pending task wraps', async () => {
+  const { page, close } = await view('?schedules');
+  await page.route(/order-8\?limit=200/, async (r) => {
+    const s = await (await r.fetch()).json();
+    const [charge] = s.pending.items;
+    charge.nextTryAt = new Date(Date.now() - 120_000).toISOString();
+    charge.lastError.message = `the bank did not answer in 10 s ${'and again '.repeat(9)}`;
+    return r.fulfill(json(200, s));
+  });
+  await page.goto(`${server.base}/ui?instance=order-8&tab=pending`);
+  const cell = page.locator('.pending .row', { hasText: 'chargeCard' }).locator('.cell').nth(4);
+  await cell.waitFor();
+  assert.match(await cell.innerText(), /^attempt 5 due since (\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d \(2 min ago\) · last error/);
+  assert.ok(await cell.evaluate((el) => el.clientHeight >= 30 && el.scrollWidth <= el.clientWidth), 'the text has several lines');
+  await close();
+});
+
+test('a cancelled instance shows who cancelled it, when and why, like a terminated one', async () => {
+  const [{ instanceId }] = (await (await fetch(`${server.base}/v1/instances?status=Cancelled&limit=1`)).json()).items;
+  const facts = (page) => page.locator('.facts').innerText();
+  const { page, close } = await view(`?instance=${instanceId}`);
+  await page.getByText('Cancelled by', { exact: true }).waitFor();
+  assert.match(await page.locator('.now-doing').innerText(), /^Cancelled after .* ago, by: not recorded: “the customer asked”\.$/);
+  assert.match(await facts(page), /Cancelled by\s+not recorded\s+Reason\s+the customer asked/);
+  assert.equal(await page.locator('.timeline .said').first().innerText(), 'cancelled by: not recorded, “the customer asked”');
+  await page.route(/\/history\?/, async (r) => {
+    const h = await (await r.fetch()).json();
+    const last = h.items.pop();
+    h.items.push({ id: last.id, kind: 'CancelRequested', time: last.time, reason: 'requested', message: 'too slow', requestedBy: 'arn:aws:sts::123456789012:assumed-role/Operators/alice' }, { ...last, id: last.id + 1 });
+    return r.fulfill(json(200, h));
+  });
+  await page.reload();
+  await page.getByText('Cancelled by', { exact: true }).waitFor();
+  assert.match(await page.locator('.now-doing').innerText(), /, by alice: “too slow”\.$/);
+  assert.match(await facts(page), /Cancelled by\s+alice\s+Cancel requested\s+\d{4}-[^]*Reason\s+too slow/);
+  await close();
+
+  const other = await view(`?instance=${encodeURIComponent('report/2026 <q3>')}`);
+  await other.page.locator('.said.bad').first().waitFor();
+  assert.match(await other.page.locator('.now-doing').innerText(), /^Terminated after .* ago, by alice: “not needed any more”\.$/);
+  assert.match(await facts(other.page), /Terminated by\s+alice\s+Reason\s+not needed any more/);
+  assert.equal(await other.page.locator('.said.bad').first().innerText(), 'terminated by alice: not needed any more');
+  assert.equal(await other.page.locator('.hero .note.bad').count(), 0, 'the reason is not repeated');
+  await other.close();
+});
+
+test('the timeline has dates on an axis of more than a day, and a duration in each row', async () => {
+  const { page, close } = await view('?instance=order-7');
+  await page.locator('.timeline .said.off').first().waitFor();
+  const ticks = await page.locator('.axis .tick').allInnerTexts();
+  assert.ok(ticks.length > 1);
+  for (const t of ticks) assert.match(t, /^\d\d-\d\d \d\d:\d\d:\d\d$/);
+  const bad = await page.evaluate(() => {
+    const axis = document.querySelector('.axis').getBoundingClientRect();
+    const now = document.querySelector('.axis .now').getBoundingClientRect();
+    return [...document.querySelectorAll('.axis .tick')].map((el) => el.getBoundingClientRect()).filter((b) => b.right > axis.right + 1 || b.left < axis.left - 1 || (b.right > now.left && b.left < now.right)).length;
+  });
+  assert.equal(bad, 0, 'no label is clipped or covers “now”');
+  const took = async (name) => page.locator('.timeline .row', { has: page.locator('.what', { hasText: name }) }).locator('.took').innerText();
+  assert.deepEqual([await took('quoteSlow'), await took('quoteFast')], ['6.0 s', '5.9 s']);
+  await page.goto(`${server.base}/ui?instance=charge-31`);
+  await page.locator('.timeline .row', { hasText: 'chargeCard' }).locator('.seg.tried').waitFor();
+  assert.equal(await took('chargeCard'), '40 s');
+  await page.getByText(/^40 s active, \d/).waitFor();
+  assert.match(await page.locator('.facts').innerText(), /Created to end\s+\d+ s/);
+  await page.goto(`${server.base}/ui?instance=order-8`);
+  await page.locator('.timeline .said.bad').first().waitFor();
+  assert.match(await took('printLabel'), /^\d+ min/);
+  await close();
+});
+
 test('the timeline and the Cancellations tab show the steps of a cancellation', async () => {
   const { page, close } = await view('?instance=order-7');
   const row = page.locator('.timeline .row', { hasText: 'quoteSlow' });
@@ -312,10 +407,10 @@ test('the header says what the instance is doing, and shows problems, input and 
     return texts;
   };
   const [waiting, problems] = await doing('order-8');
-  assert.match(waiting, /^Running for \d\d min.*, waiting for the next attempt of chargeCard in \d+ min; 4 retries of chargeCard, no worker runs printLabel \(queue printers\)\.$/);
-  assert.match(problems, /chargeCard #3 last error timeout: the bank did not answer in 10 s[^]*printLabel #4 waiting in queue printers/);
+  assert.match(waiting, /^Running for \d\d min.*, waiting for the next attempt of chargeCard in \d+ min \(\d\d:\d\d:\d\d\), no deadline; 4 retries of chargeCard, no worker runs printLabel \(queue printers\)\.$/);
+  assert.match(problems, /chargeCard #3 attempt 5 in \d+ min \(\d\d:\d\d:\d\d\) · last error timeout: the bank did not answer in 10 s · no deadline[^]*printLabel #4 waiting in queue printers.* · no deadline/);
   const [running, , values] = await doing('order-7');
-  assert.match(running, /^Running for 1 d 1 h, waiting for activity trackParcel and sub-orchestration ship\.$/);
+  assert.match(running, /^Running for 1 d 1 h, waiting for activity trackParcel and sub-orchestration ship, no deadline; ship #19 → ship-order-7: waiting for activity bookCourier\.$/);
   assert.match(values, /Input[^]*"order": 7[^]*Custom status[^]*"stage": "shipping"/);
   const [failed, failures] = await doing('charge-31');
   assert.match(failed, /^Failed after 4\d s, .* ago: ActivityError: activity chargeCard failed/);
@@ -347,8 +442,8 @@ test('pending activities show attempt, last error, next attempt and a queue with
   const { page, close } = await view('?instance=order-8&tab=pending');
   await page.locator('.pending .row').first().waitFor();
   const rows = await page.locator('.pending .row:visible').allInnerTexts();
-  assert.match(rows[0], /chargeCard[\s\S]*5[\s\S]*last error timeout: the bank did not answer in 10 s · next attempt in \d+ min/);
-  assert.match(rows[1], /printLabel[\s\S]*waiting in queue printers, no worker has ever reported/);
+  assert.match(rows[0], /chargeCard[\s\S]*5[\s\S]*attempt 5 in \d+ min \(\d\d:\d\d:\d\d\) · last error timeout: the bank did not answer in 10 s · no deadline/);
+  assert.match(rows[1], /printLabel[\s\S]*waiting in queue printers, no worker has ever reported · no deadline/);
   await close();
 });
 
@@ -479,6 +574,10 @@ test('IDs with special characters open, and an unknown ID shows an error', async
   await page.getByText('not needed any more').first().waitFor();
   await page.goto(`${server.base}/ui?instance=nobody`);
   await page.getByText('Instance or execution not found').waitFor();
+  await page.getByRole('link', { name: 'All instances' }).waitFor();
+  assert.equal(await page.getByRole('tab').count(), 0);
+  assert.equal(await page.locator('.timeline').isVisible(), false);
+  assert.ok(!/\d d \d/.test(await page.locator('main').innerText()), 'no duration since 1970');
   await close();
 });
 
@@ -644,7 +743,7 @@ test('the list includes all instances when more than a page start between two re
   for (let n = 0; n < 3000; n++) all.unshift(instance(`late-${n}`, new Date(Date.parse('2026-01-02T00:00:00Z') + n * 1000).toISOString()));
   await page.getByText('100 or more matching instances').waitFor({ timeout: 15_000 });
   assert.ok(asked.length < 15, `${asked.length} requests`);
-  await page.getByRole('button', { name: 'Live' }).click();
+  await page.getByRole('button', { name: 'Updating' }).click();
   await page.locator('.instances .row').first().focus();
   for (let rows = 101; rows < 3352;) {
     await page.keyboard.press('End');
@@ -775,6 +874,47 @@ test('the hub overview links to what needs attention and computes on without dea
   await close();
 });
 
+test('the hub overview begins with a verdict, and lists queues without workers first', async () => {
+  const { page, wrong, close } = await view('?hub');
+  const verdict = page.locator('.verdict', { hasText: 'printers' });
+  await verdict.waitFor();
+  assert.match(await verdict.innerText(), /^Not healthy: queue printers has pending work and no worker has ever reported · 1,23\d dead letters · 1 blocked instance$/);
+  const card = page.getByRole('region', { name: 'Queues and workers' });
+  assert.match(await card.locator('tbody tr').first().innerText(), /^printers\s+never reported\s+printLabel of order-8/);
+  const payments = card.locator('tbody tr', { hasText: 'payments' });
+  assert.match(await payments.innerText(), /no overdue task[^]*1,200[^]*not read/, 'listing hides dead letters, so it takes a click');
+  await card.getByRole('button', { name: 'Read reasons' }).click();
+  await payments.getByText('later: field deadline (200 of 200 read)').waitFor();
+  await page.getByRole('link', { name: /^Oldest work\s*0/ }).waitFor(); // two schedules are 30 days old
+  await page.getByRole('region', { name: 'Blocked and paused instances' }).getByText('nondeterminism: the code does not match the history').waitFor();
+  const versions = page.getByRole('region', { name: 'Versions of unfinished instances' });
+  await versions.getByText(/^Counts /).waitFor();
+  const counted = (await versions.locator('p').innerText()).match(/[\d,]+/g).reduce((sum, n) => sum + Number(n.replace(',', '')), 0);
+  const listed = (await versions.locator('tbody td:nth-child(3)').allInnerTexts()).reduce((sum, n) => sum + Number(n), 0);
+  assert.ok(counted > 100, `${counted} instances`);
+  assert.equal(listed, counted, 'the table has all instances that it says it counts');
+  await page.getByRole('button', { name: 'Updating' }).waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Live' }).count(), 0);
+  assert.deepEqual(wrong, []);
+  await verdict.getByRole('link', { name: /printers/ }).click();
+  await page.locator('.pending .row', { hasText: 'printLabel' }).waitFor();
+  await close();
+});
+
+test('the verdict is not “healthy” while something cannot be read', async () => {
+  const { page, close } = await view('?schedules');
+  await page.route(/\/v1\/instances\?/, (r) => r.fulfill(json(200, { items: [] })));
+  await page.route(/\/v1\/dead-letters$/, (r) => r.fulfill(json(503, { detail: 'the queues did not answer' })));
+  await page.getByRole('link', { name: 'Hub', exact: true }).click();
+  await page.locator('.verdict', { hasText: 'Unknown: could not read the dead letters' }).waitFor();
+  await page.unroute(/\/v1\/dead-letters$/);
+  await page.route(/\/v1\/dead-letters$/, (r) => r.fulfill(json(200, { queues: [{ queue: 'inbox', visible: 0, hidden: 0 }] })));
+  await page.getByRole('link', { name: 'Schedules', exact: true }).click();
+  await page.getByRole('link', { name: 'Hub', exact: true }).click();
+  await page.locator('.verdict.ok', { hasText: 'Healthy: no blocked instances, no dead letters' }).waitFor();
+  await close();
+});
+
 test('schedules show their runs, and pausing one asks for confirmation', async () => {
   const { page, close } = await view('?schedules');
   await page.getByText('2 schedules').waitFor();
@@ -838,7 +978,23 @@ test('dead letters show queue, next step and body', async () => {
   await page.locator('.letters .row', { hasText: 'timer #4' }).filter({ hasText: 'the sweeper sends it again' }).waitFor();
   await page.goBack();
   assert.equal(await page.getByLabel('Queue').inputValue(), '');
-  assert.deepEqual(wrong, []);
+  assert.deepEqual(wrong.filter((w) => !w.includes('404')), []);
+  await close();
+});
+
+test('dead letters are grouped by reason with their next step, and no redrive is advised without an instance', async () => {
+  const { page, close } = await view('?dead');
+  const groups = page.getByRole('list', { name: 'Dead letters by reason' }).locator('li');
+  await groups.filter({ hasText: 'Instance charge-0 does not exist' }).waitFor();
+  const [first, second] = await groups.allInnerTexts();
+  assert.match(first, /^200 or more in payments: later: field deadline\s+This release cannot read the message\. Instance charge-0 does not exist, so a redrive has no effect\. Drop the dead letters of such instances\.$/);
+  assert.match(second, /^30 in inbox: corrupt: item x#7 h#3\s+The history could not be read.*then redrive the dead letter\.$/);
+  assert.match(await page.locator('.letters .row').first().innerText(), /^payments/, 'the most frequent reason comes first');
+  await page.locator('.letters .row').first().click();
+  await page.locator('aside.detail').getByText('so a redrive has no effect. Drop the dead letter.').waitFor();
+  await groups.getByRole('link', { name: 'corrupt: item x#7 h#3' }).click();
+  await page.getByText('30 loaded').waitFor();
+  assert.equal(await groups.count(), 1);
   await close();
 });
 

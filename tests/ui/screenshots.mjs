@@ -7,7 +7,7 @@ const dir = process.argv[2];
 const server = await serve();
 const browser = await browse();
 const shots = {
-  hub: { path: '?hub', ready: '.columns table', then: (page) => page.locator('.count', { hasText: '1,000+' }).waitFor(), how: { height: 760 } },
+  hub: { path: '?hub', ready: '.columns table', then: async (page) => { await page.locator('.count', { hasText: '1,000+' }).waitFor(); await page.locator('.verdict', { hasText: 'printers' }).waitFor(); }, how: { height: 860 } },
   list: {
     path: '?q=order* tag:region%3Deu', ready: '.instances .row',
     then: async (page) => { await page.locator('.count', { hasText: '1,000+' }).waitFor(); for (const n of [1, 3]) await page.locator('.instances .row input').nth(n).check(); },
@@ -18,7 +18,7 @@ const shots = {
   'timeline-dark': { path: '?instance=order-8', ready: '.timeline .said.warn', how: { dark: true, height: 640 } },
   blocked: { path: '?instance=order-9', ready: '.sides', how: { height: 700 } },
   cancellations: { path: '?instance=order-7&tab=cancellations', ready: '.cancels .row', then: (page) => page.locator('.cancels .row').first().click(), how: { height: 820 } },
-  'dead-letters': { path: '?dead&reason=', ready: '.letters .row', then: async (page) => { await page.locator('.letters .row', { hasText: 'packed' }).first().click(); await page.locator('aside.detail pre.json').waitFor(); } },
+  'dead-letters': { path: '?dead&reason=', ready: '.letters .row', then: async (page) => { await page.locator('.groups li', { hasText: 'charge-0' }).waitFor(); await page.locator('.letters .row').first().click(); await page.locator('aside.detail pre.json').waitFor(); }, how: { height: 760 } },
   phone: { path: '?instance=order-7', ready: '.timeline .said.off', how: { width: 390, height: 844 } },
 };
 for (const [name, { path, ready, how = {}, then }] of Object.entries(shots)) {

@@ -112,7 +112,7 @@ test('only the visible view has a stream, and only one', async () => {
   for (let n = 0; n < 10; n++) await hide(n % 2 === 0);
   await openStreams(1);
 
-  const live = page.getByRole('button', { name: 'Live' });
+  const live = page.getByRole('button', { name: 'Updating' });
   await live.click();
   await openStreams(0);
   await live.click();
@@ -155,7 +155,7 @@ test('an event that both the stream and the history have is shown once', async (
   });
   while (asked.history.length < 2) await page.waitForRequest(/live-9\/history/); // a poll reads the history, and waits
   answers.push(repeat, 'real');
-  for (let n = 0; n < 2; n++) await page.getByRole('button', { name: 'Live' }).click(); // ends the pause
+  for (let n = 0; n < 2; n++) await page.getByRole('button', { name: 'Updating' }).click(); // ends the pause
   await openStreams(1);
   await add('live-9', 'SideEffectRecorded');
   await shows(3);

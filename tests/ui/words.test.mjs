@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 // The scripts share one scope. The last part of the document, which starts it, is omitted.
 const dir = fileURLToPath(new URL('../../ui/page/', import.meta.url));
 const code = readdirSync(dir).filter((f) => f.endsWith('.js') && f < '60').sort().map((f) => readFileSync(dir + f, 'utf8')).join('\n');
-const page = new Function('document', 'matchMedia', `'use strict';\n${code}\nreturn { parseQuery, queryOf, completions, nowSentence, cancelSentence, ago, dayTime, listURL };`)({ addEventListener() {} }, () => ({}));
+const page = new Function('document', 'matchMedia', `'use strict';\n${code}\nreturn { parseQuery, queryOf, completions, nowSentence, cancelSentence, ago, dayTime, listURL, clock, causeOf, healthOf, queuesOf, sampleOf, tallyReasons, Model, Scale };`)({ addEventListener() {} }, () => ({}));
 
 const now = Date.parse('2026-11-29T12:00:00Z');
 const parse = (text) => page.parseQuery(text, now);
@@ -79,10 +79,10 @@ test('one sentence says what an instance is doing', () => {
   const charge = { what: 'activity', id: 3, name: 'charge-card', since: at(-60) };
   const tomorrow = new Date(now + 864e5);
   tomorrow.setHours(9, 0, 0, 0);
-  assert.equal(say({}, [event, { what: 'timer', id: 5, since: at(-60), dueAt: tomorrow.toISOString() }, { ...charge, attempt: 3, lastError: { type: 'timeout' }, nextTryAt: at(-1) }]), 'Running for 3 h, waiting for activity charge-card and event packed until tomorrow 09:00; 2 retries of charge-card.');
+  assert.equal(say({}, [event, { what: 'timer', id: 5, since: at(-60), dueAt: tomorrow.toISOString() }, { ...charge, attempt: 3, lastError: { type: 'timeout' }, nextTryAt: at(-120) }]), `Running for 3 h, waiting for activity charge-card and event packed until tomorrow 09:00; 2 retries of charge-card, the next due since ${page.clock(now - 120_000)} (2 min ago).`);
   assert.equal(say({}, [event, { what: 'timer', id: 5, since: at(-60), dueAt: at(240) }]), 'Running for 3 h, waiting for event packed for up to 4 min.');
   assert.equal(say({}, [{ what: 'timer', id: 5, name: 'next look', since: at(-60), dueAt: at(240) }]), 'Running for 3 h, waiting for timer “next look”, due in 4 min.');
-  assert.equal(say({}, [{ ...charge, attempt: 2, lastError: { type: 'timeout' }, nextTryAt: at(30) }]), 'Running for 3 h, waiting for the next attempt of charge-card in 30 s; 1 retry of charge-card.');
+  assert.equal(say({}, [{ ...charge, attempt: 2, lastError: { type: 'timeout' }, nextTryAt: at(30) }]), `Running for 3 h, waiting for the next attempt of charge-card in 30 s (${page.clock(now + 30_000)}); 1 retry of charge-card.`);
   assert.equal(say({}, [{ ...charge, noWorker: true, queue: 'printers' }]), 'Running for 3 h; no worker runs charge-card (queue printers).');
   assert.equal(say({}, ['a', 'b', 'c', 'd'].map((name) => ({ ...charge, name })), 9), 'Running for 3 h, waiting for activities a, b, c and 1 more, and 5 more tasks.');
   assert.equal(say({}, [charge, charge]), 'Running for 3 h, waiting for activities charge-card (2).');
@@ -96,6 +96,96 @@ test('one sentence says what an instance is doing', () => {
   assert.equal(say({ status: 'Blocked', updatedAt: at(-600), failure: { type: 'nondeterminism', message: 'x' } }), 'Blocked for 10 min: the code does not match the history.');
   assert.equal(say({ status: 'Cancelling' }, [{ ...charge, cancelledAt: at(-5) }]), 'Cancelling, running for 3 h, waiting until the cancelled charge-card ends.');
   assert.equal(say({ status: 'Terminated', updatedAt: at(-60), terminatedBy: 'alice' }), 'Terminated after 2 h 59 min, 1 min ago, by alice.');
+});
+
+test('the sentence states the deadline of the tasks, or that there is none', () => {
+  const charge = { what: 'activity', id: 3, name: 'charge-card', since: at(-60) };
+  const packed = { what: 'external_event', id: 4, name: 'packed', since: at(-60), deadline: null };
+  assert.equal(say({}, [{ ...charge, deadline: null }, packed]), 'Running for 3 h, waiting for activity charge-card and event packed, no deadline.');
+  assert.equal(say({}, [{ ...charge, deadline: at(600) }]), `Running for 3 h, waiting for activity charge-card, deadline in 10 min (${page.clock(now + 600_000)}).`);
+  assert.equal(say({}, [{ ...charge, deadline: at(600) }, packed]), `Running for 3 h, waiting for activity charge-card and event packed, first deadline in 10 min (${page.clock(now + 600_000)}).`);
+  assert.equal(say({}, [charge]), 'Running for 3 h, waiting for activity charge-card.', 'an unknown deadline is not stated');
+});
+
+test('the sentence says who ended an instance, and why, once', () => {
+  const ended = (more, cancel) => page.nowSentence(instance({ updatedAt: at(-60), ...more }), null, now, cancel);
+  const cancelled = { status: 'Cancelled', failure: { type: 'cancelled', reason: 'requested', message: 'too slow' } };
+  const start = 'Cancelled after 2 h 59 min, 1 min ago';
+  assert.equal(ended(cancelled), `${start}: “too slow”.`, 'the history is not loaded yet');
+  assert.equal(ended(cancelled, {}), `${start}, by: not recorded: “too slow”.`);
+  assert.equal(ended(cancelled, { by: 'arn:aws:sts::1:assumed-role/Ops/alice', reason: 'requested', message: 'too slow' }), `${start}, by alice: “too slow”.`);
+  assert.equal(ended({ status: 'Cancelled' }, { by: 'parent:order-7', reason: 'parent_cancelled' }), `${start}, by parent order-7: parent cancelled.`);
+  assert.equal(ended({ status: 'Terminated', terminatedBy: 'alice', failure: { type: 'terminated', message: 'not needed' } }), 'Terminated after 2 h 59 min, 1 min ago, by alice: “not needed”.');
+  assert.equal(ended({ status: 'Terminated', failure: { type: 'terminated' } }), 'Terminated after 2 h 59 min, 1 min ago, by: not recorded.');
+});
+
+test('the cause of a child names what keeps it from ending', () => {
+  const cause = (items, more) => page.causeOf(instance({ pending: { total: items.length, items }, ...more }), now);
+  const book = { what: 'activity', id: 3, name: 'bookCourier', since: at(-60) };
+  assert.equal(cause([{ ...book, noWorker: true, queue: 'couriers' }]), 'no worker for bookCourier');
+  assert.equal(cause([book]), 'waiting for activity bookCourier');
+  assert.equal(cause([{ ...book, attempt: 3, lastError: { type: 'timeout' }, nextTryAt: at(-60) }]), `2 retries of bookCourier, the next due since ${page.clock(now - 60_000)} (1 min ago)`);
+  assert.equal(cause([], { status: 'Blocked', failure: { type: 'nondeterminism' } }), 'blocked: nondeterminism');
+  assert.equal(cause([]), 'between two turns');
+});
+
+test('the verdict about a hub lists its problems, the worst first, and is healthy only if everything was read', () => {
+  const waiting = (queue, more) => ({ what: 'activity', id: 3, name: 'print', queue, ...more });
+  const status = (instanceId, ...items) => ({ instanceId, pending: { items } });
+  const stuck = page.queuesOf([
+    status('a', waiting('printers', { noWorker: true, workerSeenAt: at(-7200) }), waiting('payments')), status('b', waiting('couriers', { noWorker: true, workerSeenAt: at(-3600) }), waiting('printers', { noWorker: true })), status('c'),
+  ]);
+  assert.deepEqual([...stuck.values()].map((q) => [q.queue, q.stuck]), [['printers', 2], ['payments', 0], ['couriers', 1]]);
+  const { verdict, parts } = page.healthOf({ queues: stuck, letters: { n: 1233 }, blocked: { n: 1, more: false } }, now);
+  assert.equal(verdict, 'Not healthy');
+  assert.deepEqual(parts.map((p) => p.text), [`2 queues have pending work and no worker has reported since ${page.clock(now - 3600_000)}`, '1,233 dead letters', '1 blocked instance']);
+  assert.deepEqual(parts.map((p) => p.href), ['?instance=a&tab=pending', '?dead', '?q=status%3Ablocked']);
+  const never = page.queuesOf([status('a', waiting('printers', { noWorker: true }))]);
+  assert.equal(page.healthOf({ queues: never }, now).parts[0].text, 'queue printers has pending work and no worker has ever reported');
+  const fine = { queues: page.queuesOf([status('a', waiting('payments'))]), letters: { n: 0 }, blocked: { n: 0 } };
+  assert.deepEqual(page.healthOf(fine, now), { verdict: 'Healthy', parts: [], unread: '' });
+  assert.deepEqual(page.healthOf({ ...fine, unread: ['the dead letters'] }, now), { verdict: 'Unknown', parts: [], unread: 'could not read the dead letters' });
+});
+
+test('the sample for the verdict is bounded and covers each orchestration, without schedules, entities and recent changes', () => {
+  const s = (orchestration, instanceId, seconds) => ({ orchestration, instanceId, updatedAt: at(-seconds) });
+  const many = Array.from({ length: 1000 }, (_, n) => s('order', `order-${n}`, 100 + n));
+  const ids = page.sampleOf([...many, s('ship', 'ship-1', 5000), s('perdure.schedule', 'schedule:x', 5000), s('@stock', '@stock@tea', 5000), s('charge', 'charge-1', 10)], now).map((x) => x.instanceId);
+  assert.deepEqual(ids.slice(0, 3), ['order-0', 'ship-1', 'order-999']);
+  assert.equal(ids.length, 16);
+  assert.equal(page.sampleOf(many, now, new Set(['order-500']))[0].instanceId, 'order-500', 'a waiting instance of the last sample stays in it');
+  assert.deepEqual(page.sampleOf([s('charge', 'charge-1', 10)], now), []);
+});
+
+test('dead letters are counted by queue and reason, the most frequent first', () => {
+  const d = (queue, reason) => ({ queue, reason });
+  assert.deepEqual(page.tallyReasons([d('inbox', 'corrupt: a'), d('timers'), ...Array(3).fill(d('payments', 'later: field deadline'))]).map((g) => [g.queue, g.reason, g.n]), [['payments', 'later: field deadline', 3], ['inbox', 'corrupt: a', 1], ['timers', '', 1]]);
+});
+
+test('the time of a failed activity is active, and an activity with several attempts has their color', () => {
+  const model = new page.Model();
+  const time = (seconds) => new Date(now + seconds * 1000).toISOString();
+  for (const e of [
+    { kind: 'OrchestrationStarted', name: 'charge', time: time(0) }, { kind: 'TurnStarted', time: time(0) }, { kind: 'ActivityScheduled', name: 'chargeCard', time: time(0) },
+    { kind: 'ActivityFailed', sourceEventId: 3, attempt: 3, error: { type: 'x' }, time: time(40) }, { kind: 'OrchestrationFailed', error: { type: 'x' }, time: time(46) },
+  ]) model.add({ ...e, id: model.last + 1 });
+  const scale = new page.Scale(model, now + 60_000, true);
+  assert.deepEqual([scale.busy, scale.idle], [40_000, 6000]);
+  assert.deepEqual(model.segments(model.byID.get(3), now + 60_000).map((s) => s.type), ['tried failed']);
+});
+
+test('labels of the axis fit into it and leave the place of another label', () => {
+  const model = new page.Model();
+  model.add({ id: 1, kind: 'OrchestrationStarted', name: 'a', time: new Date(now).toISOString() });
+  const scale = new page.Scale(model, now + 60_000, false);
+  scale.to = now + 60_000;
+  scale.parts = [{ a: now, b: now + 60_000 }];
+  scale.fit(700, 1, 0);
+  const xs = (taken) => scale.ticks(taken).map((t) => t.x);
+  assert.ok(xs().length > 3);
+  assert.ok(xs().every((x) => x + 98 <= 700), `${xs()}`);
+  assert.ok(xs([666, 700]).every((x) => x + 98 <= 666), `${xs([666, 700])}`);
+  assert.ok(xs([300, 334]).every((x) => x >= 334 || x + 98 <= 300), `${xs([300, 334])}`);
 });
 
 test('one sentence describes a cancellation', () => {

@@ -192,7 +192,7 @@ class Model {
     if (from > now && !row.end) return segs;
     if (row.unserved && !row.end) return [...segs, { from, to, type: 'wait' }]; // no worker runs it
     const several = row.end && row.attempt > 1 && !row.fails.length && row.kind === 'activity';
-    segs.push({ from: Math.min(from, cut), to: cut, type: row.state === 'failed' ? 'failed' : several ? 'tried' : row.end || row.cancel ? type : `${type} open` });
+    segs.push({ from: Math.min(from, cut), to: cut, type: several ? `tried${row.state === 'failed' ? ' failed' : ''}` : row.state === 'failed' ? 'failed' : row.end || row.cancel ? type : `${type} open` });
     const c = row.cancel;
     if (c && row.kind === 'activity') {
       const after = c.ended || (row.end > c.decided ? row.end : 0) || (c.how ? c.decided : now);
@@ -242,7 +242,7 @@ class Scale {
     const end = model.instance.end;
     for (const e of model.events) spans.push([e.at, e.at]);
     for (const row of model.rows) {
-      if (row.kind === 'activity') for (const s of model.segments(row, now)) { if (s.type !== 'backoff' && s.type !== 'failed' && s.type !== 'wait') spans.push([s.from, Math.max(s.from, s.to)]); else spans.push([s.from, s.from]); }
+      if (row.kind === 'activity') for (const s of model.segments(row, now)) { if (s.type !== 'backoff' && s.type !== 'wait') spans.push([s.from, Math.max(s.from, s.to)]); else spans.push([s.from, s.from]); }
       if (row.cancel?.ended) spans.push([row.cancel.ended, row.cancel.ended]);
     }
     if (!end) spans.push([now, now]);
@@ -288,8 +288,9 @@ class Scale {
     return p.x + Math.max(0, Math.min(1, share)) * p.w - this.shift;
   }
 
-  // ticks returns the visible round times, spaced so that their labels do not overlap.
-  ticks() {
+  // ticks returns the visible round times, spaced so that their labels, of labelWidth pixels, neither overlap nor reach beyond the axis. taken is the range
+  // of pixels of another label.
+  ticks([takenFrom, takenTo] = [0, 0]) {
     const found = [];
     let free = 0;
     for (const p of this.parts) {
@@ -297,12 +298,14 @@ class Scale {
       const step = roundStep((p.b - p.a) / p.w * 110);
       for (let t = p === this.parts[0] ? p.a : Math.ceil(p.a / step) * step, n = 0; t <= p.b && n < 4000; t = Math.floor(t / step) * step + step, n++) {
         const x = this.x(t);
-        if (x >= free && x < this.width - 60) { found.push({ t, x }); free = x + 104; }
+        if (x >= free && x <= this.width - labelWidth && (x >= takenTo || x + labelWidth <= takenFrom)) { found.push({ t, x }); free = x + 104; }
       }
     }
     return found;
   }
 }
+
+const labelWidth = 98; // pixels of the longest label, 11-28 09:00:00
 
 function roundStep(ms) {
   for (const s of [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 108e5, 216e5, 432e5, 864e5, 1728e5, 6048e5]) if (s >= ms) return s;

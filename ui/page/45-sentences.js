@@ -28,7 +28,7 @@ function waitsFor(pending, now) {
   const handed = activities.filter((p) => p.handedOverAt && !p.cancelledAt);
   if (handed.length) waits.push(`waiting for the asynchronous completion of ${named(handed)}`);
   const retried = activities.filter((p) => Date.parse(p.nextTryAt) > now && !p.cancelledAt);
-  if (retried.length) waits.push(`waiting for the next attempt of ${named(retried)}${retried.length === 1 ? ` ${ago(retried[0].nextTryAt, now)}` : ''}`);
+  if (retried.length) waits.push(`waiting for the next attempt of ${named(retried)}${retried.length === 1 ? '' : ', the first'} ${atTime(retried.map((p) => p.nextTryAt).sort()[0], now)}`);
   const children = of('sub_orchestration').filter((p) => !p.cancelledAt);
   if (children.length) waits.push(`waiting for ${children.length === 1 ? `sub-orchestration ${children[0].name || children[0].childId}` : several(children.length, 'sub-orchestration')}`);
   const events = of('external_event');
@@ -48,16 +48,44 @@ function waitsFor(pending, now) {
   if (ending.length) waits.push(`waiting until the cancelled ${named(ending)} ${ending.length === 1 ? 'ends' : 'end'}`);
 
   for (const p of items) {
+    if (p.cause) trouble.push(`${p.name || 'sub-orchestration'} #${p.id} → ${p.childId}: ${p.cause}`);
     if (p.noWorker) trouble.push(`no worker runs ${p.name} (queue ${p.queue})`);
     else if (p.unknownBuild) trouble.push(`${p.name} is not registered in build ${p.unknownBuild}`);
-    if (p.attempt > 1 || p.lastError) trouble.push(`${several(Math.max(1, (p.attempt || 2) - 1), 'retry', 'retries')} of ${p.name || p.childId}`);
+    if (p.attempt > 1 || p.lastError) trouble.push(`${several(Math.max(1, (p.attempt || 2) - 1), 'retry', 'retries')} of ${p.name || p.childId}${isLate(p, now) ? `, the next ${lateText(p, now)}` : ''}`);
   }
+  const limit = untilText(items.filter((p) => !p.cancelledAt && ['activity', 'sub_orchestration', 'external_event'].includes(p.what)), timers, pending, now);
   const start = 'waiting for ';
   const awaited = waits.filter((w) => w.startsWith(start)).map((w) => w.slice(start.length));
   const others = waits.filter((w) => !w.startsWith(start));
   waits.splice(0, waits.length, ...(awaited.length ? [start + awaited.join(awaited.length === 2 ? ' and ' : ', ')] : []), ...others);
+  if (limit) waits.push(limit);
   if (pending?.total > items.length) waits.push(`and ${several(pending.total - items.length, 'more task')}`);
   return { waits, trouble };
+}
+
+// atTime shows a future time as its distance and its clock: in 39 min (17:00:05).
+const atTime = (t, now) => `${ago(t, now)} (${clockOf(t, now)})`;
+
+// isLate reports whether the next attempt of an activity is due, and no worker has reported its start.
+const isLate = (p, now) => Boolean(p.nextTryAt) && Date.parse(p.nextTryAt) <= now;
+const lateText = (p, now) => `due ${sinceClock(p.nextTryAt, now)}`;
+
+// untilText states the deadline of the tasks: the first one, or that there is none. Timers are deadlines themselves. It is empty if a deadline is unknown.
+function untilText(tasks, timers, pending, now) {
+  if (!tasks.length || timers.length || pending.total > pending.items.length || tasks.some((p) => p.deadline === undefined)) return '';
+  const first = tasks.map((p) => p.deadline).filter(Boolean).sort()[0];
+  return first ? `${tasks.length > 1 ? 'first ' : ''}deadline ${atTime(first, now)}` : 'no deadline';
+}
+
+// causeOf returns what a child waits for, or what keeps it from ending.
+function causeOf(s, now) {
+  if (s.status === 'Blocked') return `blocked${s.failure ? `: ${s.failure.type}` : ''}`;
+  if (s.status === 'Paused') return `paused${s.paused?.by ? ` by ${shortName(s.paused.by)}` : ''}`;
+  if (over(s.status)) return s.status.toLowerCase();
+  const stuck = s.pending?.items?.find((p) => p.noWorker);
+  if (stuck) return `no worker for ${stuck.name}`;
+  const { waits, trouble } = waitsFor(s.pending, now);
+  return trouble[0] || waits[0] || (s.status === 'Pending' ? 'waiting for its first turn' : 'between two turns');
 }
 
 const mostTrouble = 3;
@@ -66,8 +94,16 @@ function troubleText(trouble) {
   return `; ${trouble.slice(0, mostTrouble).join(', ')}${trouble.length > mostTrouble ? ` and ${several(trouble.length - mostTrouble, 'more problem')}` : ''}`;
 }
 
-// nowSentence says in one sentence what an instance is doing, or how it ended. pending is null until it is loaded.
-function nowSentence(s, pending, now) {
+// endText says who requested the end of a cancelled or terminated instance, and why. by is undefined until the history is loaded.
+function endText(by, reason, message) {
+  const who = by === undefined ? '' : by ? ` by ${requester(by)}` : ' by: not recorded';
+  const why = [reason && reason !== 'requested' ? reasonText(reason) : '', message ? `“${message}”` : ''].filter(Boolean).join(', ');
+  return `${who ? `,${who}` : ''}${why ? `: ${why}` : ''}.`;
+}
+
+// nowSentence says in one sentence what an instance is doing, or how it ended. pending is null until it is loaded, and cancel is the cancellation of the
+// instance, or undefined until the history is loaded.
+function nowSentence(s, pending, now, cancel) {
   const age = span(Math.max(0, now - Date.parse(s.startAt && Date.parse(s.startAt) > Date.parse(s.createdAt) ? s.startAt : s.createdAt)));
   const took = span(Math.max(0, Date.parse(s.updatedAt) - Date.parse(s.createdAt)));
   const { waits, trouble } = waitsFor(pending, now);
@@ -77,12 +113,12 @@ function nowSentence(s, pending, now) {
     case 'Pending': return s.startAt && Date.parse(s.startAt) > now ? `Starts ${dayTime(s.startAt, now)}.` : `Waiting for its first turn for ${age}.`;
     case 'Completed': return `Completed after ${took}, ${ago(s.updatedAt, now)}.`;
     case 'Failed': return `Failed after ${took}, ${ago(s.updatedAt, now)}${why}`;
-    case 'Cancelled': return `Cancelled after ${took}, ${ago(s.updatedAt, now)}.`;
-    case 'Terminated': return `Terminated after ${took}, ${ago(s.updatedAt, now)}${s.terminatedBy ? `, by ${shortName(s.terminatedBy)}` : ''}${why || '.'}`;
+    case 'Cancelled': return `Cancelled after ${took}, ${ago(s.updatedAt, now)}${endText(cancel && (cancel.by || ''), cancel?.reason || s.failure?.reason, cancel?.message || s.failure?.message)}`;
+    case 'Terminated': return `Terminated after ${took}, ${ago(s.updatedAt, now)}${endText(s.terminatedBy || '', '', s.failure?.message)}`;
     case 'Deleting': return 'The instance is being purged.';
     case 'Paused': return `Paused for ${span(now - Date.parse(s.paused?.at || s.updatedAt))}${s.paused?.by ? ` by ${shortName(s.paused.by)}` : ''}${work}.`;
     case 'Blocked': return `Blocked for ${span(now - Date.parse(s.updatedAt))}: ${s.failure?.type === 'nondeterminism' ? 'the code does not match the history' : s.failure?.message || s.failure?.type || 'the code cannot continue'}.`;
-    case 'Cancelling': return `Cancelling, running for ${age}${work}.`;
+    case 'Cancelling': return `Cancelling${cancel?.by ? ` (requested by ${requester(cancel.by)})` : ''}, running for ${age}${work}.`;
     default: return `Running for ${age}${work || (pending && !pending.unread ? ', between two turns' : '')}.`;
   }
 }

@@ -4,7 +4,7 @@ const mostCounted = 1000;
 const byConcern = ['Failed', 'Blocked', 'Paused', 'Cancelling', 'Running', 'Pending', 'Completed', 'Cancelled', 'Terminated', 'Deleting'];
 const countText = (c) => (c ? `${count(c.n)}${c.more ? '+' : ''}` : '…');
 
-// countStatuses calls told with the count of each status. One request counts all instances of a small hub. Otherwise each status takes one request.
+// countStatuses calls told with the count of each status and the instances that it counted. One request counts all instances of a small hub. Otherwise each status takes one request.
 async function countStatuses(pairs, keep, signal, told) {
   const read = async (more) => {
     const page = await get(`instances?${query([...pairs, ...more, ['limit', mostCounted]])}`, signal);
@@ -13,13 +13,13 @@ async function countStatuses(pairs, keep, signal, told) {
   const all = await read([]);
   const found = new Map(byConcern.map((s) => [s, 0]));
   for (const s of all.items) found.set(s.status, (found.get(s.status) || 0) + 1);
-  for (const [status, n] of found) told(status, { n, more: all.more }, all.items);
+  for (const [status, n] of found) told(status, { n, more: all.more }, all.items.filter((s) => s.status === status));
   if (!all.more) return;
   const queue = [...byConcern];
   const worker = async () => {
     for (let status = queue.shift(); status; status = queue.shift()) {
       const { items, more } = await read([['status', status]]);
-      told(status, { n: more ? Math.max(items.length, found.get(status)) : items.length, more });
+      told(status, { n: more ? Math.max(items.length, found.get(status)) : items.length, more }, items);
     }
   };
   await Promise.all([worker(), worker(), worker()]);
@@ -40,8 +40,9 @@ function statusCounts({ rest, chosen, pairs, keep, signal, told, idle }) {
   const root = h('nav', { class: 'counts', 'aria-label': 'Instances by status' }, link('All', '', '≡'), byConcern.map((s) => link(s, s, signs[s])));
   let readAt = 0;
   let reading = false;
+  // refresh returns false if the counts could not be read.
   async function refresh(now = false) {
-    if (reading || (!now && Date.now() - readAt < countsFor)) return;
+    if (reading || (!now && Date.now() - readAt < countsFor)) return true;
     reading = true;
     readAt = Date.now();
     try {
@@ -55,8 +56,11 @@ function statusCounts({ rest, chosen, pairs, keep, signal, told, idle }) {
         told?.(status, c, items);
       });
     } catch (err) {
-      if (err.name !== 'AbortError') for (const { number } of links.values()) if (number.textContent === '…') number.textContent = '?';
+      if (err.name === 'AbortError') return true;
+      for (const { number } of links.values()) if (number.textContent === '…') number.textContent = '?';
+      return false;
     } finally { reading = false; }
+    return true;
   }
   return { root, refresh };
 }

@@ -14,15 +14,24 @@ function whatOf(d) {
 const handled = ['poison:', 'picked up:'];
 const isHandled = (d) => handled.some((prefix) => (d.reason || '').startsWith(prefix));
 
-// todo contains the next step for each prefix of a reason.
+// todo contains the explanation and the next step for each prefix of a reason.
 const todo = [
-  ['poison:', 'The message repeatedly ended the process. The failure is in the history, or the instance is blocked and the input is parked. Fix the cause, then drop the dead letter.'],
-  ['corrupt:', 'The history could not be read. This is the only copy of the message. Repair the history, then redrive the dead letter.'],
-  ['picked up:', 'SQS moved the message here, and the hub resent it. Find the cause, then drop the dead letter.'],
-  ['', 'This release cannot read the message. Deploy a release that can, then redrive the dead letter.'],
+  ['poison:', 'The message repeatedly ended the process. The failure is in the history, or the instance is blocked and the input is parked.', 'Fix the cause, then drop the dead letter.'],
+  ['corrupt:', 'The history could not be read. This is the only copy of the message.', 'Repair the history, then redrive the dead letter.'],
+  ['picked up:', 'SQS moved the message here, and the hub resent it.', 'Find the cause, then drop the dead letter.'],
+  ['', 'This release cannot read the message.', 'Deploy a release that can, then redrive the dead letter.'],
 ];
 const noReason = 'none: moved by SQS, the sweeper sends it again';
-const todoOf = (d) => (d.reason ? todo.find(([prefix]) => d.reason.startsWith(prefix))[1] : 'SQS moved the message here after 100 deliveries. No action is needed: the sweeper resends it within minutes.');
+const todoOf = (d) => (d.reason ? todo.find(([prefix]) => d.reason.startsWith(prefix)).slice(1) : ['SQS moved the message here after 100 deliveries.', 'No action is needed: the sweeper resends it within minutes.']);
+
+// adviceOf explains a dead letter and returns its next step. gone reports that its instance does not exist. Then only these kinds of messages can have an
+// effect.
+const withoutInstance = ['start', 'eventSent', 'updateSent'];
+const needsInstance = (d) => Boolean(d.instanceId) && !withoutInstance.includes(d.kind);
+const adviceOf = (d, gone, which = 'the dead letter') => {
+  const [about, step] = todoOf(d);
+  return `${about} ${gone && d.reason && needsInstance(d) ? `Instance ${d.instanceId} does not exist, so a redrive has no effect. Drop ${which}.` : step}`;
+};
 
 const redriveWords = {
   redrive: ['Redrive', 'redriven', 'Sends each dead letter to its queue as a new record, then deletes it here. Code that already ran may run again.'],
@@ -120,7 +129,7 @@ function order(verb, { one, queues, filter, done }) {
 function deadView(address) {
   const at = { queue: address.get('dead') || '', reason: address.get('reason') || '', about: address.get('about') || '' };
   const filter = { ...(at.reason && { reason: at.reason }), ...(at.about && { instanceId: at.about }) };
-  const state = { queues: [], items: [], complete: true, again: true, reading: false, stop: new AbortController() };
+  const state = { queues: [], items: [], complete: true, again: true, reading: false, stop: new AbortController(), gone: new Map() };
 
   const queueField = h('select', { name: 'dead' }, h('option', { value: '' }, 'All'));
   const form = h('form', { class: 'filters', role: 'search', 'aria-label': 'Filter dead letters' }, h('label', {}, 'Queue', queueField),
@@ -140,6 +149,7 @@ function deadView(address) {
   const readAgain = h('button', { type: 'button', onclick: () => { state.again = true; refresh(); } }, 'Refresh');
   const bar = h('div', { class: 'bar-row' }, told, readAgain, h('span', { class: 'grow' }), many);
 
+  const groups = h('ul', { class: 'card groups', 'aria-label': 'Dead letters by reason', hidden: true });
   const detail = h('aside', { class: 'detail', hidden: true, 'aria-label': 'Dead letter', tabindex: '-1' });
   const grid = new Grid({
     name: 'letters', label: 'Dead letters', columns: ['Queue', 'Sent', 'Instance', 'Record', 'Reason'], height: () => (narrow.matches ? 60 : 36), empty: 'No visible dead letters', open: (d) => show(d),
@@ -155,15 +165,46 @@ function deadView(address) {
   detail.addEventListener('keydown', (e) => { if (e.key === 'Escape') { hide(); grid.focus(grid.at); } });
   function hide() { detail.hidden = true; grid.chosen = null; grid.paint(true); }
 
+  // drawGroups lists the reasons with their next steps, the most frequent first, so that a rare reason does not hide the others.
+  const mostGroups = 6;
+  function drawGroups() {
+    const found = tallyReasons(state.items);
+    groups.hidden = found.length === 0;
+    groups.replaceChildren(...found.slice(0, mostGroups).map((g) => h('li', {}, h('b', {}, `${count(g.n)}${state.cut.has(g.queue) ? ' or more' : ''}`), ` in ${g.queue}: `,
+      g.reason ? h('a', { href: `?dead=${encodeURIComponent(g.queue)}&${query([['reason', g.reason], ['about', at.about]])}` }, g.reason) : noReason, h('div', { class: 'muted' }, adviceOf(g.first, state.gone.get(g.first.instanceId), g.n > 1 ? 'the dead letters of such instances' : undefined)))),
+    ...(found.length > mostGroups ? [h('li', { class: 'muted' }, `and ${several(found.length - mostGroups, 'more reason')}`)] : []));
+  }
+
+  // isGone reports whether the instance of a dead letter does not exist. It is unknown, and false, after an error.
+  async function isGone(d) {
+    if (!needsInstance(d)) return false;
+    if (!state.gone.has(d.instanceId)) {
+      try {
+        await get(instancePath(d.instanceId, '?pending=false'), state.stop.signal);
+        state.gone.set(d.instanceId, false);
+      } catch (err) {
+        if (err.status !== 404) return false;
+        state.gone.set(d.instanceId, true);
+      }
+    }
+    return state.gone.get(d.instanceId);
+  }
+
+  async function checkGroups() {
+    for (const g of tallyReasons(state.items).slice(0, mostGroups)) if (await isGone(g.first)) drawGroups();
+  }
+
   // show shows a dead letter with its body. The list has no bodies, because one may have a megabyte.
   async function show(d) {
     const fact = (name, value) => (value ? [h('dt', {}, name), h('dd', {}, value)] : null);
     const body = h('div', { 'aria-live': 'polite' }, h('p', { class: 'muted' }, 'Loading the body …'));
+    const step = h('span', {}, adviceOf(d, state.gone.get(d.instanceId)));
+    isGone(d).then((gone) => { step.textContent = adviceOf(d, gone); });
     detail.hidden = false;
     detail.replaceChildren(h('div', { class: 'bar-row' }, h('h2', {}, whatOf(d)), h('span', { class: 'grow' }), h('button', { type: 'button', class: 'quiet', onclick: () => { hide(); grid.focus(grid.at); } }, 'Close')),
       h('dl', {}, fact('Queue', d.queue), fact('Reason', d.reason || noReason), fact('Sent', when(d.sentAt)), fact('Deliveries', String(d.deliveries)),
         d.instanceId ? fact('Instance', h('a', { href: '?' + query([['instance', d.instanceId]]) }, d.instanceId)) : null, fact('Execution', d.executionId), fact('Attempt', d.attempt ? String(d.attempt) : ''), fact('ID', h('span', { class: 'mono' }, d.id))),
-      h('p', {}, h('b', {}, 'Next step: '), todoOf(d)),
+      h('p', {}, h('b', {}, 'Next step: '), step),
       h('div', { class: 'bar-row' }, h('button', { type: 'button', onclick: () => order('redrive', { one: d, queues: [d.queue], done }) }, 'Redrive …'), h('button', { type: 'button', class: 'danger', onclick: () => order('drop', { one: d, queues: [d.queue], done }) }, 'Drop …')),
       body);
     detail.focus({ preventScroll: true });
@@ -196,8 +237,16 @@ function deadView(address) {
         told.textContent = 'Loading …';
         const lists = [];
         for (const queue of looked()) lists.push(await get(lettersPath(queue, `?${query([['reason', at.reason], ['instance', at.about], ['limit', 200]])}`), state.stop.signal));
-        Object.assign(state, { items: lists.flatMap((l) => l.items), complete: lists.every((l) => l.complete), again: false });
+        const names = looked();
+        const found = lists.flatMap((l) => l.items);
+        const size = new Map(tallyReasons(found).map((g) => [`${g.queue}\n${g.reason}`, g.n]));
+        const weight = (d) => size.get(`${d.queue}\n${d.reason || ''}`);
+        Object.assign(state, { items: found.sort((a, b) => weight(b) - weight(a)), complete: lists.every((l) => l.complete), again: false, cut: new Set(names.filter((_, i) => !lists[i].complete)) });
+        if (!at.reason && !at.about) names.forEach((queue, i) => learnReasons(queue, lists[i].items, lists[i].complete));
         for (const d of state.items) d.key = `${d.queue}/${d.id}`;
+        state.gone.clear();
+        drawGroups();
+        checkGroups();
         if (!detail.hidden && !state.items.some((d) => d.key === grid.chosen)) hide();
         grid.set(state.items);
       }
@@ -216,6 +265,6 @@ function deadView(address) {
   }
 
   const filters = narrow.matches ? h('details', { class: 'more', open: Boolean(at.queue || at.reason || at.about) }, h('summary', {}, 'Filter'), form) : form;
-  $('main').replaceChildren(h('h1', { class: 'sr' }, 'Dead letters'), filters, wrong, bar, h('div', { class: 'split' }, grid.root, detail));
+  $('main').replaceChildren(h('h1', { class: 'sr' }, 'Dead letters'), filters, wrong, bar, groups, h('div', { class: 'split' }, grid.root, detail));
   return { title: 'Dead letters', place: 'dead', first: refresh, refresh, every: 15_000, live: () => true, leave: () => { state.stop.abort(); grid.watcher.disconnect(); } };
 }

@@ -5,6 +5,8 @@ const kindSigns = { instance: '●', activity: '▶', timer: '◷', child: '⤷'
 const kindWords = { instance: 'instance', activity: 'activity', timer: 'timer', child: 'sub-orchestration', detached: 'detached orchestration', wait: 'external event', told: 'sent event or update' };
 const stateWords = { open: 'pending', done: 'done', failed: 'failed', cancelled: 'cancelled', gone: 'no longer awaited' };
 
+const nowWidth = 34; // pixels of the label “now”
+
 function timeline(view) {
   const frame = { zoom: 1, pan: 0, folding: true, scale: null, now: Date.now() };
   const axis = h('div', { class: 'axis' });
@@ -12,7 +14,7 @@ function timeline(view) {
   const fold = h('input', { type: 'checkbox', checked: true });
   const totals = h('span', { class: 'muted' });
   const grid = new Grid({
-    name: 'timeline', label: 'Timeline', columns: ['Task', '', 'Outcome'], height: () => (narrow.matches ? 52 : 32), empty: 'No events yet',
+    name: 'timeline', label: 'Timeline', columns: ['Task', '', 'Duration', 'Outcome'], height: () => (narrow.matches ? 52 : 32), empty: 'No events yet',
     open: (row) => view.choose(row), render: (row, cells, el) => render(row, cells, el),
   });
   grid.headCells[1].replaceChildren(axis);
@@ -58,20 +60,22 @@ function timeline(view) {
     pan.disabled = frame.zoom === 1;
     pan.value = Math.round(frame.pan * 1000);
     const s = frame.scale;
-    const marks = s.ticks().map(({ t, x }) => h('span', { class: 'tick', style: { left: x + 'px' } }, clock(t, s.to - s.from < 20_000)));
+    const nowAt = view.model.instance.end ? null : Math.max(nowWidth, Math.min(width, s.x(frame.now)));
+    const days = s.to - s.from > 86_400_000;
+    const marks = s.ticks(nowAt === null ? undefined : [nowAt - nowWidth, nowAt]).map(({ t, x }) => h('span', { class: 'tick', style: { left: x + 'px' } }, days ? moment(t).slice(5) : clock(t, s.to - s.from < 20_000)));
     let free = -1;
     for (const [a, b] of s.folds) {
       const x = (s.x(a) + s.x(b)) / 2;
       if (x > free && x > 0 && x < width) { marks.push(h('span', { class: 'skipped', title: `${span(b - a)} idle` }, `⋯ ${span(b - a)}`)); marks.at(-1).style.left = Math.max(24, Math.min(x, width - 34)) + 'px'; free = x + 58; }
     }
-    if (!view.model.instance.end) marks.push(h('span', { class: 'now', style: { left: s.x(frame.now) + 'px' } }, 'now'));
+    if (nowAt !== null) marks.push(h('span', { class: 'now', style: { left: nowAt + 'px' } }, 'now'));
     axis.replaceChildren(...marks);
     if (paint) grid.paint(true);
   }
 
   function render(row, cells, el) {
     const s = frame.scale;
-    const [what, lane, label] = cells;
+    const [what, lane, length, label] = cells;
     if (what.shown !== row.key + row.name) {
       what.shown = row.key + row.name;
       put(what, h('span', { class: `what ${row.kind}` }, h('span', { class: 'sign', 'aria-hidden': 'true' }, kindSigns[row.kind]), h('span', { class: 'name', title: row.name }, row.name || kindWords[row.kind]), row.id ? h('span', { class: 'num' }, `#${row.id}`) : null));
@@ -99,12 +103,19 @@ function timeline(view) {
       parts.push({ ...bar('mark', x), text: step.sign });
     }
     if (!view.model.instance.end) parts.push(bar('nowline', Math.min(s.x(frame.now), width - 2)));
+    const took = row.kind === 'detached' ? '' : span((row.end || frame.now) - row.start);
+    length.className = 'cell took';
+    put(length, took);
     const [text, tone] = said(row);
     label.className = `cell said ${tone}`;
-    put(label, text);
+    const child = row.kind === 'child' || row.kind === 'detached' ? row.child : '';
+    if (!child) { put(label, text); label.child = ''; } else {
+      if (label.child !== child) { label.child = child; label.told = document.createTextNode(''); put(label, [label.told, ' → ', childLink(child)]); }
+      if (label.told.data !== text) label.told.data = text;
+    }
     if (label.title !== text) label.title = text;
     draw(lane, parts);
-    el.setAttribute('aria-label', `${kindWords[row.kind]} ${row.name} ${row.id ? `number ${row.id}` : ''}, ${stateWords[row.state]}, ${span((row.end || frame.now) - row.start)}${text ? `, ${text}` : ''}`);
+    el.setAttribute('aria-label', `${kindWords[row.kind]} ${row.name} ${row.id ? `number ${row.id}` : ''}, ${stateWords[row.state]}${took ? `, ${took}` : ''}${text ? `, ${text}` : ''}`);
   }
 
   const bar = (cls, left, width) => ({ cls, left, width });
@@ -126,21 +137,23 @@ function timeline(view) {
   function said(row) {
     if (row.cancel) return [view.cancelText(row.cancel, row.kind === 'activity'), 'off'];
     const p = view.waiting.get(row.id);
-    if (row.state === 'failed') return [failureLines(row.endEvent?.error)[0]?.slice(0, 90) || (row.endEvent?.message ? `terminated: ${row.endEvent.message}` : 'failed'), 'bad'];
+    if (row.state === 'failed') return [failureLines(row.endEvent?.error)[0]?.slice(0, 90).concat(row.attempt > 1 ? `, ${row.attempt} attempts` : '') || (row.endEvent?.kind === 'OrchestrationTerminated' ? `terminated by ${row.endEvent.requestedBy ? requester(row.endEvent.requestedBy) : 'not recorded'}${row.endEvent.message ? `: ${row.endEvent.message}` : ''}` : row.endEvent?.message || 'failed'), 'bad'];
     if (p && row.state === 'open') {
       if (p.noWorker) return [`no active worker for queue ${p.queue}`, 'bad'];
       if (p.unknownBuild) return [`not registered in build ${p.unknownBuild}`, 'bad'];
       if (p.handedOverAt) return ['waiting for asynchronous completion', ''];
-      if (p.lastError) return [`attempt ${p.attempt}${Date.parse(p.nextTryAt) > frame.now ? ` in ${span(Date.parse(p.nextTryAt) - frame.now)}` : ''}, after ${failureLines(p.lastError)[0].slice(0, 70)}`, 'warn'];
+      if (p.lastError) return [`attempt ${p.attempt}${p.nextTryAt ? ` ${isLate(p, frame.now) ? lateText(p, frame.now) : atTime(p.nextTryAt, frame.now)}` : ''}, after ${failureLines(p.lastError)[0].slice(0, 70)}`, 'warn'];
+      if (p.cause) return [p.cause, /^(no worker|blocked|paused)/.test(p.cause) ? 'bad' : ''];
       if (p.lastHeartbeatAt) return [`heartbeat ${span(frame.now - Date.parse(p.lastHeartbeatAt))} ago`, ''];
     }
     if (row.kind === 'instance' && view.status?.paused) return [`paused${view.status.paused.by ? ` by ${shortName(view.status.paused.by)}` : ''}${view.status.paused.message ? `: ${view.status.paused.message}` : ''}`, 'warn'];
     if (row.kind === 'instance' && view.status?.status === 'Blocked') return [`blocked: ${view.status.failure?.type || ''}`, 'warn'];
-    if (row.kind === 'timer' && row.state === 'open') return [`due ${moment(row.due)}`, ''];
+    if (row.kind === 'instance' && row.state === 'cancelled') return [`cancelled by: not recorded${view.status?.failure?.message ? `, “${view.status.failure.message}”` : ''}`, 'off']; // no request in the history
+    if (row.kind === 'timer' && row.state === 'open') return [row.due > frame.now ? `due ${moment(row.due)}, ${ago(new Date(row.due).toISOString(), frame.now)}` : lateText({ nextTryAt: new Date(row.due).toISOString() }, frame.now), ''];
     if (row.parked) return ['outcome received and parked', 'warn'];
     if (row.state === 'gone') return ['never received', ''];
-    const took = row.kind === 'detached' ? 'scheduled' : span((row.end || frame.now) - row.start);
-    return [row.kind === 'activity' && row.attempt > 1 ? `${took}, ${row.attempt} attempts` : row.kind === 'child' && row.event.attempt > 1 ? `${took}, attempt ${row.event.attempt}` : took, ''];
+    const how = row.kind === 'detached' ? 'scheduled' : row.kind === 'instance' && row.state === 'open' ? 'running' : row.state === 'done' ? { timer: 'fired', wait: 'received' }[row.kind] || 'done' : p?.deadline === null ? 'pending, no deadline' : stateWords[row.state];
+    return [row.kind === 'activity' && row.attempt > 1 ? `${how}, ${row.attempt} attempts` : row.kind === 'child' && row.event.attempt > 1 ? `${how}, attempt ${row.event.attempt}` : how, ''];
   }
 
   function update() {

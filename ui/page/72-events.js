@@ -93,14 +93,18 @@ function eventSummary(e) {
 function pendingPanel(view, choose) {
   const note = h('p', { class: 'muted' });
   const grid = new Grid({
-    name: 'pending', label: 'Pending tasks', columns: ['#', 'Task', 'Name', 'Attempt', 'Status', 'Since'], height: () => (narrow.matches ? 54 : 36), empty: 'No pending tasks',
+    name: 'pending', label: 'Pending tasks', columns: ['#', 'Task', 'Name', 'Attempt', 'Status', 'Since'], height: () => (narrow.matches ? 92 : 62), empty: 'No pending tasks',
     open: (row) => choose(view.model.byID.get(row.p.id) || row),
     render({ p }, cells) {
       put(cells[0], `#${p.id}`);
       put(cells[1], p.what.replace('_', '-'));
-      put(cells[2], p.name || p.childId || '');
+      const named = `${p.name || ''} ${p.childId || ''}`;
+      if (cells[2].shown !== named) {
+        cells[2].shown = named;
+        put(cells[2], p.childId ? [p.name ? `${p.name} → ` : '', childLink(p.childId)] : p.name || '');
+      }
       put(cells[3], p.attempt ? String(p.attempt) : '');
-      cells[4].className = p.lastError || p.noWorker || p.unknownBuild ? 'cell wrong' : 'cell';
+      cells[4].className = p.lastError || p.noWorker || p.unknownBuild ? 'cell wrong wrap' : 'cell wrap';
       const text = pendingText(p);
       put(cells[4], text);
       if (cells[4].title !== text) cells[4].title = text;
@@ -120,16 +124,18 @@ function pendingPanel(view, choose) {
 function pendingText(p) {
   const now = Date.now();
   const said = [];
-  if (p.handedOverAt) said.push(`waiting for asynchronous completion for ${span(now - Date.parse(p.handedOverAt))}${p.limitAt ? `, timeout check in ${span(Date.parse(p.limitAt) - now)}` : ''}`);
+  if (p.handedOverAt) said.push(`waiting for asynchronous completion for ${span(now - Date.parse(p.handedOverAt))}${p.limitAt ? `, timeout check ${atTime(p.limitAt, now)}` : ''}`);
   if (p.noWorker) said.push(`waiting in queue ${p.queue}, ${p.workerSeenAt ? `no worker has reported since ${moment(p.workerSeenAt)}` : 'no worker has ever reported'}`);
   if (p.unknownBuild) said.push(`not registered in build ${p.unknownBuild}`);
   if (p.lastError) said.push(`last error ${failureLines(p.lastError)[0]}`);
   if (p.lastError?.details !== undefined) said.push(`details ${sealedOf(p.lastError.details) || JSON.stringify(p.lastError.details)}`);
-  if (p.nextTryAt) said.push(Date.parse(p.nextTryAt) > now ? `next attempt in ${span(Date.parse(p.nextTryAt) - now)}` : 'due');
-  if (p.dueAt) said.push(`due in ${span(Date.parse(p.dueAt) - now)}`);
+  if (p.nextTryAt) said.unshift(`attempt ${p.attempt || ''} ${isLate(p, now) ? lateText(p, now) : atTime(p.nextTryAt, now)}`.replace('  ', ' '));
+  if (p.dueAt) said.push(Date.parse(p.dueAt) > now ? `due ${atTime(p.dueAt, now)}` : lateText({ nextTryAt: p.dueAt }, now));
+  if (p.cause) said.push(p.cause);
   if (p.lastHeartbeatAt) said.push(`heartbeat ${span(now - Date.parse(p.lastHeartbeatAt))} ago`);
   if (p.cancelledAt) said.push(`cancelled (${reasonText(p.cancelReason)}), waiting for it to end`);
   if (!said.length && p.what === 'activity') said.push('sent, start not reported');
+  if (p.deadline !== undefined && !p.cancelledAt) said.push(p.deadline ? `deadline ${atTime(p.deadline, now)}` : `no deadline${p.attemptMs ? `, at most ${span(p.attemptMs)} an attempt` : ''}`);
   return said.join(' · ');
 }
 

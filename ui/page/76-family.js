@@ -2,6 +2,9 @@
 
 const instanceLink = (id, text) => h('a', { href: '?' + query([['instance', id]]), class: 'mono' }, text || id);
 
+// childLink is the link to a child in a row of a grid, which is a single tab stop.
+const childLink = (id) => h('a', { href: '?' + query([['instance', id]]), class: 'mono', tabindex: '-1', title: id }, id);
+
 // restartedFrom returns the instance whose restart created an instance, by its history or its ID, or an empty text.
 function restartedFrom(view) {
   const event = view.model.events.find((e) => e.kind === 'ExecutionRestarted');

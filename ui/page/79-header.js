@@ -37,7 +37,7 @@ function instanceHeader(view, choose, showEvent, signal) {
   function drawNotes(s) {
     const parts = [];
     if (s.status === 'Blocked' && s.failure) parts.push(blocked(s.failure));
-    else if (s.failure) parts.push(h('div', { class: 'note bad' }, failureLines(s.failure).map((l, i) => h(i ? 'span' : 'b', {}, i ? `caused by ${l}` : l))));
+    else if (s.failure && !['Cancelled', 'Terminated'].includes(s.status)) parts.push(h('div', { class: 'note bad' }, failureLines(s.failure).map((l, i) => h(i ? 'span' : 'b', {}, i ? `caused by ${l}` : l))));
     if (s.paused) parts.push(paused(s.paused));
     if (s.notes) parts.push(h('div', { class: 'note plain', id: 'notes' }, h('h2', {}, 'Notes'), s.notes.map((n) => h('span', {}, when(n.at), n.by ? [' by ', h('b', { title: n.by }, shortName(n.by))] : null, `: ${n.text}`))));
     const event = s.failure?.eventId ? view.model.events.some((e) => e.id === s.failure.eventId) : '';
@@ -63,7 +63,7 @@ function instanceHeader(view, choose, showEvent, signal) {
     const found = [];
     for (const p of view.pending?.items || []) {
       const row = view.model.byID.get(p.id);
-      if (row && (p.lastError || p.noWorker || p.unknownBuild)) found.push([row, pendingText(p)]);
+      if (row && (p.lastError || p.noWorker || p.unknownBuild || p.cause)) found.push([row, pendingText(p), p.childId]);
     }
     const open = found.length;
     for (let i = view.model.failed.length - 1; i >= 0 && found.length - open < mostProblems; i--) {
@@ -73,7 +73,7 @@ function instanceHeader(view, choose, showEvent, signal) {
     const more = open + view.model.failed.length - Math.min(found.length, mostProblems);
     const shown = found.slice(0, mostProblems);
     replace(problems, JSON.stringify([shown.map(([row, text]) => [row.id, text]), more]), () => [
-      shown.map(([row, text]) => h('li', {}, h('button', { type: 'button', class: 'problem', onclick: () => choose(row) }, h('b', {}, `✕ ${row.name || kindWords[row.kind]} #${row.id}`), ' ', text))),
+      shown.map(([row, text, child]) => h('li', {}, h('button', { type: 'button', class: `problem ${child ? 'plain' : ''}`, onclick: () => choose(row) }, h('b', {}, `${child ? kindSigns.child : '✕'} ${row.name || kindWords[row.kind]} #${row.id}`), ' ', text), child ? [' → ', instanceLink(child)] : null)),
       more > 0 ? h('li', { class: 'muted' }, `and ${several(more, 'more problem')}: see Events, “Only failures”`) : null,
     ]);
     problems.hidden = shown.length === 0;
@@ -86,10 +86,14 @@ function instanceHeader(view, choose, showEvent, signal) {
     const entity = entityOf(s.instanceId);
     const executions = s.executionNumber > 1 ? h('select', { 'aria-label': 'Execution', id: 'executions', onchange: (e) => go(query([['instance', id], ['execution', e.target.value]])) }, h('option', { value: view.execution }, view.execution ? `execution ${view.execution}` : `execution ${s.executionNumber} (current)`)) : null;
     if (executions) executions.addEventListener('focus', () => fillExecutions(executions, s), { once: true });
-    replace(facts, JSON.stringify([s.updatedAt, s.status, view.model.firstTurn, Math.floor(Date.now() / 30_000)]), () => [
+    const { cancel } = view.model.instance;
+    const cancelled = s.status === 'Cancelled' || s.status === 'Cancelling';
+    const by = (who) => (who ? h('span', { title: who }, requester(who)) : 'not recorded');
+    replace(facts, JSON.stringify([s.updatedAt, s.status, view.model.firstTurn, view.loaded, cancel, Math.floor(Date.now() / 30_000)]), () => [
       fact('Orchestration', `${s.orchestration}${s.version ? ` ${s.version}` : ''}`), fact('Created', when(s.createdAt)), s.startAt ? fact('Start time', when(s.startAt)) : null, fact('Started', view.model.firstTurn ? when(view.model.firstTurn) : ''),
-      done ? fact('Ended', when(s.updatedAt)) : null, fact('Duration', s.status === 'Deleting' ? '' : span((done ? Date.parse(s.updatedAt) : Date.now()) - Date.parse(s.createdAt))),
-      fact('Started by', s.startedBy ? h('span', { title: s.startedBy }, shortName(s.startedBy)) : ''), fact('Terminated by', s.terminatedBy ? h('span', { title: s.terminatedBy }, shortName(s.terminatedBy)) : ''),
+      done ? fact('Ended', when(s.updatedAt)) : null, fact(done ? 'Created to end' : 'Since created', s.status === 'Deleting' ? '' : span((done ? Date.parse(s.updatedAt) : Date.now()) - Date.parse(s.createdAt))),
+      fact('Started by', s.startedBy ? h('span', { title: s.startedBy }, shortName(s.startedBy)) : ''), s.status === 'Terminated' ? [fact('Terminated by', by(s.terminatedBy)), fact('Reason', s.failure?.message)] : null,
+      cancelled && view.loaded ? [fact('Cancelled by', by(cancel?.by)), fact('Cancel requested', cancel ? when(cancel.decided) : ''), fact('Reason', cancel?.message || s.failure?.message || reasonText(cancel?.reason || s.failure?.reason))] : null,
       s.parent ? fact('Parent', instanceLink(s.parent.instanceId)) : null, executions ? fact('Execution', executions) : null,
       entity ? fact('Entity', h('a', { href: `?entities=${encodeURIComponent(entity.entity)}` }, entity.entity)) : null,
       fact('Tags', tags.length ? h('span', {}, tags.map(([k, v]) => [h('a', { class: 'tag', href: listURL(['tag', `${k}=${v}`]) }, `${k}=${v}`), ' '])) : ''), fact('Undelivered', h('a', { href: `?dead&${query([['about', s.instanceId]])}` }, 'Dead letters of this instance')),
@@ -117,7 +121,7 @@ function instanceHeader(view, choose, showEvent, signal) {
     if (!s) return;
     replace(status, s.status, () => [chip(s.status)]);
     drawActions(s);
-    const text = nowSentence(s, view.current ? view.pending : null, Date.now());
+    const text = nowSentence(s, view.current ? view.pending : null, Date.now(), view.loaded ? view.model.instance.cancel || {} : undefined);
     if (sentence.textContent !== text) sentence.textContent = text;
     drawNotes(s);
     drawProblems();

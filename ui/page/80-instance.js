@@ -16,7 +16,7 @@ const tabs = [['timeline', 'Timeline'], ['events', 'Events'], ['pending', 'Pendi
 
 function instanceView(address) {
   const id = address.get('instance');
-  const view = { id, model: new Model(), status: null, waiting: new Map(), pending: null, cancels: [], execution: address.get('execution') || '', row: address.get('row') || '', choose };
+  const view = { id, model: new Model(), status: null, waiting: new Map(), pending: null, cancels: [], loaded: false, children: new Map(), execution: address.get('execution') || '', row: address.get('row') || '', choose };
   view.cancelText = (c, activity) => cancelSentence({ ...c, open: view.current && !over(view.status?.status || '') }, activity);
   const stop = new AbortController();
   const wrong = h('div', { class: 'note bad', hidden: true, role: 'alert' });
@@ -202,9 +202,38 @@ function instanceView(address) {
     view.waiting = new Map(view.pending.items.map((p) => [p.id, p]));
     for (const p of view.pending.items) {
       const row = view.model.byID.get(p.id);
+      const limit = row?.event?.scheduleToCloseMs;
+      const unlimited = row && ['activity', 'child', 'wait'].includes(row.kind);
+      p.attemptMs = row?.event?.startToCloseMs;
+      if (limit) p.deadline = new Date(row.start + limit).toISOString(); else if (unlimited && !(p.what === 'external_event' && view.pending.items.some((x) => x.what === 'timer'))) p.deadline = null; // a timer is probably the timeout of the event
       if (row) row.unserved = Boolean(p.noWorker || p.unknownBuild);
       if (row && p.what === 'activity' && p.failedAt) row.retry = { failed: Date.parse(p.failedAt), next: Date.parse(p.nextTryAt || p.failedAt) };
     }
+    await readChildren();
+  }
+
+  // readChildren reads what the first pending children wait for, each at most every ten seconds. Older and failed children come first.
+  const mostChildren = 3;
+  const childFor = 10_000;
+  async function readChildren() {
+    const waiting = view.pending.items.filter((p) => p.what === 'sub_orchestration' && p.childId && !p.cancelledAt).slice(0, mostChildren);
+    await Promise.all(waiting.map(async (p) => {
+      const known = view.children.get(p.childId);
+      if (!known || Date.now() - known.at > childFor) {
+        let cause = '';
+        try { cause = causeOf(await get(instancePath(p.childId, '?limit=5'), stop.signal), Date.now()); } catch (err) { if (err.name === 'AbortError') throw err; cause = known?.cause || ''; }
+        view.children.set(p.childId, { at: Date.now(), cause });
+      }
+      p.cause = view.children.get(p.childId).cause;
+    }));
+    for (const id of view.children.keys()) if (!waiting.some((p) => p.childId === id)) view.children.delete(id);
+  }
+
+  // setMissing shows only the message that the instance was not found, or the view again.
+  const missingTitle = h('h1', { class: 'mono' }, id);
+  function setMissing(is) {
+    if (is) wrong.before(missingTitle); else missingTitle.remove();
+    for (const el of [header.root, tabBar, panel]) el.hidden = is;
   }
 
   // refresh reads what has changed. It is called for each change of the instance (subscribe).
@@ -222,6 +251,7 @@ function instanceView(address) {
       const streamed = stream.open && (!moved || view.model.last !== seen); // a change without an event on the stream is not
       if (!complete || !(view.model.instance.end || streamed)) await readHistory();
       complete = true;
+      view.loaded = true;
       const now = Date.now();
       const changedNow = moved || view.model.last !== seen;
       seen = view.model.last;
@@ -234,14 +264,16 @@ function instanceView(address) {
         header.draw();
       }
       wrong.hidden = true;
+      setMissing(false);
       drawTabs();
       if (changedNow || askedAt === now || (view.model.rows.length < 2000 && tab !== 'family' && tab !== 'data')) drawPanel();
       return true;
     } catch (err) {
       if (err.name === 'AbortError') return false;
       wrong.hidden = false;
-      wrong.replaceChildren(h('b', {}, err.status === 404 ? 'Instance or execution not found' : 'Could not load the instance'), h('span', {}, err.message));
-      if (err.status === 404) header.root.replaceChildren(h('h1', { class: 'mono' }, id), h('p', { class: 'muted' }, 'The instance may have been purged. ', h('a', { href: listURL() }, 'All instances'), ' · ', h('a', { href: '?' + query([['q', `${/[\s"]/.test(id) ? queryValue(id) : id}*`]]) }, 'Search for IDs with this prefix')));
+      const missing = err.status === 404;
+      wrong.replaceChildren(h('b', {}, missing ? 'Instance or execution not found' : 'Could not load the instance'), h('span', {}, err.message), missing ? h('p', {}, 'The instance may have been purged. ', h('a', { href: listURL() }, 'All instances'), ' · ', h('a', { href: '?' + query([['q', `${/[\s"]/.test(id) ? queryValue(id) : id}*`]]) }, 'Search for IDs with this prefix'), ' · ', h('a', { href: `?dead&${query([['about', id]])}` }, 'Dead letters of this instance')) : '');
+      setMissing(missing);
       return false;
     } finally { reading = false; }
   }

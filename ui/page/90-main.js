@@ -48,6 +48,7 @@ document.addEventListener('click', (e) => {
   e.preventDefault();
   go(a.getAttribute('href').slice(1));
 });
+$('live').title = 'Updating: this page reads changes. It says nothing about the hub.';
 $('live').addEventListener('click', () => {
   $('live').setAttribute('aria-pressed', !isLive());
   if (isLive()) shown.refresh();
