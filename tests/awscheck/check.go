@@ -63,12 +63,29 @@ func (c *checker) check(ctx context.Context, e *exchange) {
 	operation := scope.service + ":" + call.Operation.Name
 	faults := call.Service.Validate(call.Operation, call.Input)
 	if len(faults) == 0 {
+		addChecksums(call, e.header)
 		faults = rules.Check(call, func(name string) *rules.Table { return c.cloud.table(ctx, scope.region, name) })
 	}
 	faults = append(faults, c.authorize(ctx, caller, scope.region, call, e.status)...)
 	c.report.count(caller.name(), operation)
 	for _, fault := range faults {
 		c.report.fail(caller.name(), operation, fault, excerpt(call.Input))
+	}
+}
+
+// addChecksums adds the checksum of the body as a member. S3 accepts one for each request with the algorithm of a
+// checksum, but the models list these headers only for some operations.
+func addChecksums(call *model.Call, header http.Header) {
+	if call.Service.Name != "s3" {
+		return
+	}
+	for name := range header {
+		if algorithm, ok := strings.CutPrefix(name, "X-Amz-Checksum-"); ok {
+			call.Input["Checksum"+strings.ToUpper(algorithm)] = header.Get(name)
+		}
+	}
+	if sum := header.Get("Content-Md5"); sum != "" {
+		call.Input["ContentMD5"] = sum
 	}
 }
 

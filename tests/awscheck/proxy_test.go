@@ -360,6 +360,39 @@ func TestProxy_missingObject_needsPermissionToList(t *testing.T) {
 	}
 }
 
+func TestProxy_deletionWithoutChecksum_isAViolation(t *testing.T) {
+	for header, want := range map[string]string{
+		"X-Test": "Delete: the request has no checksum", "X-Amz-Checksum-Sha256": "", "Content-Md5": "",
+	} {
+		t.Run(header, func(t *testing.T) {
+			e := &emulator{policy: policyOf(statement("Allow", "s3:DeleteObject", "arn:aws:s3:::payloads/*"))}
+			p := e.start(t)
+			body := `<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Object><Key>k</Key></Object></Delete>`
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.URL+"/payloads?delete",
+				strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization",
+				"AWS4-HMAC-SHA256 Credential="+function+"/20260102/us-east-1/s3/aws4_request, Signature=x")
+			r.Header.Set(header, "c3Vt")
+			response, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+
+			var faults []string
+			for _, v := range report(t, p).Violations {
+				faults = append(faults, v.Fault)
+			}
+			if got := strings.Join(faults, ", "); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
 // A receive waits for messages while other requests continue.
 func TestProxy_longPoll_delaysNoOtherRequest(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
