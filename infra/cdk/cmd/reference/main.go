@@ -18,6 +18,7 @@ func main() {
 	client := flag.Bool("client", false, "permissions for clients in activities")
 	large := flag.Bool("large-payloads", false, "bucket for large payloads")
 	table := flag.String("table", "", "name of an existing table, for example of a restored one")
+	standalone := flag.Bool("standalone", false, "template for perdure deploy and for other tools than the CDK")
 	out := flag.String("out", "", "directory of the cloud assembly, if the cdk command does not run the program")
 	flag.Parse()
 
@@ -29,6 +30,7 @@ func main() {
 		Client:        *client,
 		LargePayloads: *large,
 		Table:         *table,
+		Standalone:    *standalone,
 	})
 	app.Synth(nil)
 }
