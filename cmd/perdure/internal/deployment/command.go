@@ -221,13 +221,13 @@ func (c *ChangeSet) table() string {
 
 // text returns the outputs of a stack.
 func (r *Result) text() string {
-	var b term.Labels
-	b.Line("stack", r.Stack)
-	b.Line("status", r.Status)
+	t := term.Table{Header: []string{"OUTPUT", "VALUE"}}
+	t.Add("stack", r.Stack)
+	t.Add("status", r.Status)
 	for _, name := range slices.Sorted(maps.Keys(r.Outputs)) {
-		b.Line(name, r.Outputs[name])
+		t.Add(term.Clean(name), term.Clean(r.Outputs[name]))
 	}
-	return b.String()
+	return t.String()
 }
 
 // cleaner replaces control characters in lines, because AWS returns texts of other programs.

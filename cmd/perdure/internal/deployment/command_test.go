@@ -85,7 +85,7 @@ func TestDeployCommand_confirmed_printsChangesAndOutputs(t *testing.T) {
 			t.Errorf("stderr lacks %q:\n%s", want, h.err.String())
 		}
 	}
-	want := "stack          perdure-orders\nstatus         CREATE_COMPLETE\nTableName      orders\n"
+	want := "OUTPUT     VALUE\nstack      perdure-orders\nstatus     CREATE_COMPLETE\nTableName  orders\n"
 	if got := h.out.String(); got != want {
 		t.Errorf("printed\n%s", got)
 	}
