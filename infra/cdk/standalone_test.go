@@ -31,7 +31,7 @@ func synthesiseStandalone(t *testing.T, queues ...string) []byte {
 	return append(raw, '\n')
 }
 
-// standalone returns the template that perdure deploy contains. It reads the file, which equals the synthesized template.
+// standalone returns the template that perdure deploy contains. The file equals the synthesized template.
 func standalone(t *testing.T) template {
 	t.Helper()
 	raw, err := os.ReadFile(standaloneFile)

@@ -33,8 +33,8 @@ type deployment struct {
 	Outputs map[string]string `json:"outputs"`
 }
 
-// deployCommand returns perdure deploy with short timeouts, like those of the shared hub. Without binaries, it builds the
-// functions.
+// deployCommand returns perdure deploy with short timeouts, like those of the shared hub. Without binaries, it builds
+// the functions.
 func deployCommand(ctx context.Context, binaries string, options ...string) *exec.Cmd {
 	architecture := "x86_64"
 	if runtime.GOARCH == "arm64" {
@@ -165,8 +165,8 @@ func openDeployed(t *testing.T) *dynamo.Provider {
 	return p
 }
 
-// A stack is created by perdure deploy, and updated while instances wait, sleep, work and start: new code, other memory,
-// an update that fails and is rolled back, and a second work queue. No instance loses or repeats anything.
+// A stack is created by perdure deploy, and updated while instances wait, sleep, work and start: new code, other
+// memory, an update that fails and is rolled back, and a second work queue. No instance loses or repeats anything.
 func TestDeploy_updatesWithInstancesInFlight_loseAndRepeatNothing(t *testing.T) {
 	old, renewed := buildBinaries(t, "one"), buildBinaries(t, "two")
 	createInterrupted(t, old)

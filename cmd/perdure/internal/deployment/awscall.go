@@ -107,6 +107,8 @@ func newCaller(
 	return c
 }
 
+const contentType = "Content-Type"
+
 // request is an unsigned request to an AWS service.
 type request struct {
 	operation    string // for errors

@@ -18,7 +18,7 @@ type CodeStore interface {
 	Ensure(ctx context.Context) error
 	// Has reports whether an object exists. Objects do not change, because their keys are hashes of their content.
 	Has(ctx context.Context, key string) (bool, error)
-	Put(ctx context.Context, key, contentType string, body []byte) error
+	Put(ctx context.Context, key, mediaType string, body []byte) error
 	// Bucket is the name of the bucket.
 	Bucket() string
 	// URL returns the URL of an object for CloudFormation.
@@ -148,7 +148,7 @@ func (b *bucket) configure(ctx context.Context) error {
 	} {
 		_, err := b.send(ctx, &request{
 			operation: "configure bucket", method: http.MethodPut, body: []byte(setting.body),
-			header: map[string]string{"Content-Type": "application/xml"},
+			header: map[string]string{contentType: "application/xml"},
 		}, "", setting.query)
 		if err != nil {
 			return err
@@ -169,10 +169,10 @@ func (b *bucket) Has(ctx context.Context, key string) (bool, error) {
 }
 
 // Put implements CodeStore.
-func (b *bucket) Put(ctx context.Context, key, contentType string, body []byte) error {
+func (b *bucket) Put(ctx context.Context, key, mediaType string, body []byte) error {
 	_, err := b.send(ctx, &request{
 		operation: "upload to bucket", method: http.MethodPut, body: body,
-		header: map[string]string{"Content-Type": contentType},
+		header: map[string]string{contentType: mediaType},
 	}, key, "")
 	return err
 }

@@ -102,7 +102,7 @@ func (c *cloudFormation) do(ctx context.Context, operation, action string, value
 	values.Set("Version", cloudFormationVersion)
 	body, err := c.call(ctx, &request{
 		operation: operation, service: serviceCloudFormation, method: http.MethodPost, url: c.endpoint + "/",
-		header: map[string]string{"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"},
+		header: map[string]string{contentType: "application/x-www-form-urlencoded; charset=utf-8"},
 		body:   []byte(values.Encode()),
 	})
 	if err != nil {

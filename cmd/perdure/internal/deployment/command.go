@@ -119,7 +119,7 @@ func (f *deployFlags) request(env *cli.Env) (*Request, error) {
 	raw := template.JSON
 	if f.template != "" {
 		var err error
-		if raw, err = os.ReadFile(f.template); err != nil { //nolint:gosec // the user names the file
+		if raw, err = os.ReadFile(f.template); err != nil {
 			return nil, fmt.Errorf("--template: %w", err)
 		}
 	}
@@ -171,7 +171,7 @@ func pairs(flag string, list []string) (map[string]string, error) {
 
 // confirm prints the changes and asks for confirmation.
 func (f *deployFlags) confirm(ctx context.Context, env *cli.Env, stack string, c *ChangeSet) error {
-	fmt.Fprint(env.Stderr, c.table())
+	fmt.Fprintf(env.Stderr, "%s", c.table())
 	losses := strings.Join(c.Losses(), ", ")
 	if losses != "" {
 		fmt.Fprintf(env.Stderr, "WARNING: data or messages of removed or replaced resources are lost: %s\n",

@@ -55,7 +55,7 @@ func (h *tool) runContext(ctx context.Context, t *testing.T, args ...string) err
 func binaries(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, f := range functionsOf("1") {
+	for _, f := range someFunctions() {
 		if err := os.MkdirAll(filepath.Join(dir, f.Name), 0o755); err != nil {
 			t.Fatal(err)
 		}

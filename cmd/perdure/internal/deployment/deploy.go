@@ -191,7 +191,7 @@ func (d *deployment) upload(ctx context.Context, plan *values) (templateURL stri
 
 // uploadNew uploads an object unless it exists.
 func (d *deployment) uploadNew(
-	ctx context.Context, name, key, contentType string, content func() ([]byte, error),
+	ctx context.Context, name, key, mediaType string, content func() ([]byte, error),
 ) error {
 	exists, err := d.Code.Has(ctx, key)
 	if err != nil || exists {
@@ -202,7 +202,7 @@ func (d *deployment) uploadNew(
 		return err
 	}
 	d.printf("uploading %s, %d KiB, to %s", name, (len(body)+1023)/1024, d.Code.Bucket())
-	return d.Code.Put(ctx, key, contentType, body)
+	return d.Code.Put(ctx, key, mediaType, body)
 }
 
 // settle returns the stack in a state in which it can be changed, or nil if it does not exist. If a change is running,
@@ -240,7 +240,7 @@ func isRunning(status string) bool {
 
 // checkStatus returns an error if a stack cannot be changed, with the fix.
 func checkStatus(stack *Stack) error {
-	fix := ""
+	var fix string
 	switch status := stack.Status; {
 	case status == statusRollbackComplete:
 		fix = "its creation failed and was rolled back; delete it with aws cloudformation delete-stack --stack-name " +

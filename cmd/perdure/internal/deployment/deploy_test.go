@@ -28,7 +28,7 @@ func TestDeploy_newStack_createsIt(t *testing.T) {
 		"HubName": "orders", "WorkerMemory": "1024", "CodeBucket": "code", "CodePrefix": "functions/",
 	}
 	for i, f := range functionNames {
-		fn := functionsOf("1")[i]
+		fn := someFunctions()[i]
 		want[f.parameter] = fn.BuildID()
 		if aws.objects["functions/"+fn.BuildID()+".zip"] == nil {
 			t.Errorf("%s is not in the bucket", f.name)
@@ -66,7 +66,7 @@ func TestDeploy_newCode_uploadsOnlyChangedFunctions(t *testing.T) {
 	r.mustDeploy(t, aws)
 	uploads := aws.count("Put")
 	r.Functions = func(context.Context, string) ([]Function, error) {
-		all := functionsOf("1")
+		all := someFunctions()
 		all[1].Binary = []byte("new worker")
 		return all, nil
 	}

@@ -240,18 +240,18 @@ func newRun(t *testing.T) *run {
 		Stack: "perdure-orders", Hub: "orders", Template: embedded(t), Parameters: map[string]string{},
 		Functions: func(_ context.Context, architecture string) ([]Function, error) {
 			r.architecture = architecture
-			return functionsOf("1"), nil
+			return someFunctions(), nil
 		},
 		Confirm: func(context.Context, *ChangeSet) error { return nil },
 	}
 	return r
 }
 
-// functionsOf returns functions whose code contains a version.
-func functionsOf(version string) []Function {
+// someFunctions returns functions with little code.
+func someFunctions() []Function {
 	all := make([]Function, len(functionNames))
 	for i, f := range functionNames {
-		all[i] = Function{Name: f.name, Binary: []byte(f.name + version)}
+		all[i] = Function{Name: f.name, Binary: []byte("code of " + f.name)}
 	}
 	return all
 }

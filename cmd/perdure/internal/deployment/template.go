@@ -52,7 +52,7 @@ type parameter struct {
 // ParseTemplate reads a template in JSON. It returns an error if the template has no parameters for the code.
 func ParseTemplate(raw []byte) (*Template, error) {
 	var parsed struct {
-		Parameters map[string]parameter
+		Parameters map[string]parameter `json:"Parameters"`
 	}
 	if err := json.Unmarshal(raw, &parsed); err != nil {
 		return nil, fmt.Errorf("template is not JSON: %w", err)
