@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/cmd/perdure/internal/activities"
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/deployment"
 	"github.com/perdure/perdure/cmd/perdure/internal/development"
 	"github.com/perdure/perdure/cmd/perdure/internal/instances"
 	"github.com/perdure/perdure/cmd/perdure/internal/mcpserver"
@@ -22,8 +23,7 @@ const rootExample = `  perdure start fulfil --id order-7 --input '{"order": 7}'`
 
 // rootNotes are printed below the commands in the root help.
 const rootNotes = `Exit codes: 0 success, 1 error, 2 instance failed, 3 instance cancelled or terminated, 4 timeout.
-Exceptions: verify, import, doctor. With --json, stdout has only JSON, except for dev and worker.
-Errors are one line on stderr. Run "perdure <command> --help" for details and examples.
+Exceptions: verify, import, doctor. Errors are one line on stderr. With --json, stdout is only JSON.
 `
 
 // addCommands adds all commands to the root, in groups.
@@ -44,7 +44,7 @@ func addCommands(root *cobra.Command, env *cli.Env) {
 	const developmentGroup = "development"
 	addGroup(root, developmentGroup,
 		development.Dev(env), development.Init(env), development.Vet(env), development.Verify(env),
-		development.Import(env), development.Version(env))
+		development.Import(env), deployment.Deploy(env), deployment.PrintTemplate(env), development.Version(env))
 
 	root.SetHelpCommandGroupID(developmentGroup)
 	root.SetCompletionCommandGroupID(developmentGroup)
@@ -80,8 +80,8 @@ func addGroup(root *cobra.Command, id string, commands ...*cobra.Command) {
 // rootHelp returns the help of the root command. It has two commands per line, so that all commands fit on one screen.
 func rootHelp(root *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\nUsage:   perdure <command> [flags]\nExample: %s\n", root.Long,
-		strings.TrimSpace(root.Example))
+	fmt.Fprintf(&b, "%s\nUsage:   perdure <command> [flags]; perdure <command> --help has details and examples\n"+
+		"Example: %s\n", root.Long, strings.TrimSpace(root.Example))
 	for _, group := range root.Groups() {
 		commands := slices.DeleteFunc(slices.Clone(root.Commands()), func(cmd *cobra.Command) bool {
 			return cmd.GroupID != group.ID

@@ -210,7 +210,7 @@ func TestAPI_flagsAndEnvironment_selectTransport(t *testing.T) {
 // directOnly has a call of each command that needs direct access.
 var directOnly = map[string][]string{
 	"reconcile": {"--yes"}, "sweep": nil, "doctor": nil, "verify": {"--binary", "x"}, "dev": nil, "worker": nil,
-	"pause": {"--yes"}, "resume": nil,
+	"pause": {"--yes"}, "resume": nil, "deploy": {"--yes"},
 }
 
 func TestAPI_commandNeedsDirectAccess_failsWithReasonAndFix(t *testing.T) {
@@ -231,7 +231,7 @@ func TestAPI_everyCommand_worksOrHasAReason(t *testing.T) {
 	t.Parallel()
 	without := map[string]string{
 		"version": "this program", "init": "writes source code", "vet": "checks source code",
-		"import": "converts a history", "help": "shell", "completion": "shell",
+		"import": "converts a history", "template": "prints a template", "help": "shell", "completion": "shell",
 	}
 	served := map[string]bool{"versions": true, "ui": true, "mcp": true, "whoami": true} // they use other operations
 	for _, o := range api.Operations() {

@@ -70,7 +70,7 @@ func checkTimeout(cmd *cobra.Command) error {
 // directCommands are the commands that need direct access to AWS, with the reason, without the commands of operations
 // that have no route and the commands of the hub's AWS resources.
 var directCommands = map[string]string{
-	"dev": "it runs a local AWS", "worker": "it polls the queues of the hub",
+	"dev": "it runs a local AWS", "worker": "it polls the queues of the hub", "deploy": "it changes AWS resources",
 	"verify": "it reads stored payloads for the new build",
 }
 

@@ -15,18 +15,24 @@ const goldenFile = "template.golden.json"
 // Local deployments use the golden file, so it must equal the synthesized template.
 func TestReferenceTemplate_matchesGoldenFile(t *testing.T) {
 	t.Parallel()
+	compareGolden(t, goldenFile, reference)
+}
+
+// compareGolden compares a template with its golden file. With -update, it writes the file.
+func compareGolden(t *testing.T, file string, template []byte) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(goldenFile, reference, 0o644); err != nil {
+		if err := os.WriteFile(file, template, 0o644); err != nil {
 			t.Fatalf("write the golden template: %v", err)
 		}
 	}
-	golden, err := os.ReadFile(goldenFile)
+	golden, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatalf("read the golden template: %v", err)
 	}
-	if !bytes.Equal(golden, reference) {
-		t.Errorf("the template differs from the golden file; if intended, run go test . -update\n%s",
-			firstDifference(string(golden), string(reference)))
+	if !bytes.Equal(golden, template) {
+		t.Errorf("the template differs from %s; if intended, run go test . -update\n%s",
+			file, firstDifference(string(golden), string(template)))
 	}
 }
 

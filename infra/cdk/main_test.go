@@ -50,20 +50,29 @@ func prepare() error {
 
 // synthesise returns the template of the reference stack with the placeholder binaries and normalized hashes.
 func synthesise() ([]byte, error) {
+	raw, err := synthesiseStack(refstack.StackProps{
+		FunctionsDir: placeholders, WorkQueues: []string{"default"}, Exclusive: true, Client: true,
+		LargePayloads: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return normalise(raw)
+}
+
+// synthesiseStack returns the template of a stack of package reference.
+func synthesiseStack(props refstack.StackProps) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "perdure-cdk-")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the cloud assembly: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	refstack.NewApp(dir, refstack.StackProps{
-		FunctionsDir: placeholders, WorkQueues: []string{"default"}, Exclusive: true, Client: true,
-		LargePayloads: true,
-	}).Synth(nil)
+	refstack.NewApp(dir, props).Synth(nil)
 	raw, err := os.ReadFile(filepath.Join(dir, "Perdure.template.json"))
 	if err != nil {
 		return nil, fmt.Errorf("read the synthesised template: %w", err)
 	}
-	return normalise(raw)
+	return raw, nil
 }
 
 // placeholders has files instead of built binaries, so that the template does not change with the binaries.

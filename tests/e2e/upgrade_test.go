@@ -145,21 +145,33 @@ func TestUpgrade_stackWithInstancesInFlight_completesThem(t *testing.T) {
 	if got := variableOf(t, "perdure-"+upgradeHub+"-api", "PERDURE_API_AUTHORIZATION"); got != "iam" {
 		t.Errorf("PERDURE_API_AUTHORIZATION: got %q, want iam after the update of the stack", got)
 	}
+	raiseAll(t, c, waiting)
+	for _, all := range [][]started{waiting, others, meanwhile} {
+		for _, s := range all {
+			complete(t, c, s)
+		}
+	}
+}
+
+// raiseAll raises the event for which instances wait.
+func raiseAll(t *testing.T, c *client.Client, waiting []started) {
+	t.Helper()
 	for _, s := range waiting {
 		if err := c.RaiseEvent(t.Context(), s.instance, "word", "go"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, all := range [][]started{waiting, others, meanwhile} {
-		for _, s := range all {
-			got, err := c.Wait(t.Context(), s.instance)
-			if err != nil {
-				t.Fatalf("%s: got error %v", s.instance, err)
-			}
-			if got.Status != client.StatusCompleted || s.output != "" && !bytes.Equal(got.Output, []byte(s.output)) {
-				t.Errorf("%s: got %s %s, want Completed %s", s.instance, got.Status, got.Output, s.output)
-			}
-		}
+}
+
+// complete waits for an instance, which must complete with its output.
+func complete(t *testing.T, c *client.Client, s started) {
+	t.Helper()
+	got, err := c.Wait(t.Context(), s.instance)
+	if err != nil {
+		t.Fatalf("%s: got error %v", s.instance, err)
+	}
+	if got.Status != client.StatusCompleted || s.output != "" && !bytes.Equal(got.Output, []byte(s.output)) {
+		t.Errorf("%s: got %s %s, want Completed %s", s.instance, got.Status, got.Output, s.output)
 	}
 }
 

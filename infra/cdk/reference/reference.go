@@ -31,6 +31,9 @@ type StackProps struct {
 	StreamURL bool
 	// Table is the name of an existing table, for example of a restored one, for cdk.PlatformProps.Table.
 	Table string
+	// Standalone makes a template that needs no CDK to deploy, see NewStandaloneStack. FunctionsDir and Table do not
+	// apply to it.
+	Standalone bool
 }
 
 // NewApp returns a CDK app with the reference stack. outdir is the directory of the cloud assembly. It must be empty if
@@ -46,6 +49,10 @@ func NewApp(outdir string, props StackProps) awscdk.App {
 		PerformanceReporting: jsii.Bool(false),
 		TreeMetadata:         jsii.Bool(false),
 	})
+	if props.Standalone {
+		NewStandaloneStack(app, "Perdure", props)
+		return app
+	}
 	NewStack(app, "Perdure", props)
 	return app
 }
@@ -53,14 +60,7 @@ func NewApp(outdir string, props StackProps) awscdk.App {
 // NewStack adds a stack with one hub to scope. Its settings are template parameters, so that tests can deploy
 // the same template with short timeouts.
 func NewStack(scope constructs.Construct, id string, props StackProps) *cdk.TaskHub {
-	stack := awscdk.NewStack(scope, jsii.String(id), &awscdk.StackProps{
-		Description: jsii.String("A perdure task hub"),
-		// The template works in any account and region. It has no bootstrap rule, because a local cloud is not
-		// bootstrapped.
-		Synthesizer: awscdk.NewDefaultStackSynthesizer(&awscdk.DefaultStackSynthesizerProps{
-			GenerateBootstrapVersionRule: jsii.Bool(false),
-		}),
-	})
+	stack := emptyStack(scope, id)
 	p := parameters{stack}
 	own := map[string]cdk.WorkQueueProps{}
 	for _, queue := range props.WorkQueues {
@@ -95,13 +95,28 @@ func NewStack(scope constructs.Construct, id string, props StackProps) *cdk.Task
 		StreamURL:     props.StreamURL,
 		PlatformProps: cdk.PlatformProps{Table: table},
 	})
+	addOutputs(stack, hub)
+	return hub
+}
+
+// emptyStack returns a stack whose template works in any account and region. It has no bootstrap rule, because a local
+// cloud is not bootstrapped.
+func emptyStack(scope constructs.Construct, id string) awscdk.Stack {
+	return awscdk.NewStack(scope, jsii.String(id), &awscdk.StackProps{
+		Description: jsii.String("A perdure task hub"),
+		Synthesizer: awscdk.NewDefaultStackSynthesizer(&awscdk.DefaultStackSynthesizerProps{
+			GenerateBootstrapVersionRule: jsii.Bool(false),
+		}),
+	})
+}
+
+func addOutputs(stack awscdk.Stack, hub *cdk.TaskHub) {
 	output(stack, "ApiUrl", hub.APIURL)
 	if props.StreamURL {
 		output(stack, "StreamUrl", hub.StreamURL)
 	}
 	output(stack, "ConfigParameter", hub.ConfigParameter)
 	output(stack, "TableName", *hub.Table.TableName())
-	return hub
 }
 
 func output(stack awscdk.Stack, id, value string) {

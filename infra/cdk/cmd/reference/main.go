@@ -19,6 +19,7 @@ func main() {
 	large := flag.Bool("large-payloads", false, "bucket for large payloads")
 	streams := flag.Bool("stream-url", false, "function URL that streams events")
 	table := flag.String("table", "", "name of an existing table, for example of a restored one")
+	standalone := flag.Bool("standalone", false, "template for perdure deploy and for other tools than the CDK")
 	out := flag.String("out", "", "directory of the cloud assembly, if the cdk command does not run the program")
 	flag.Parse()
 
@@ -31,6 +32,7 @@ func main() {
 		LargePayloads: *large,
 		StreamURL:     *streams,
 		Table:         *table,
+		Standalone:    *standalone,
 	})
 	app.Synth(nil)
 }
