@@ -118,6 +118,15 @@ func startStates(t *testing.T, c *client.Client, phase string) (all []expectedEn
 			t.Fatal(err)
 		}
 	}
+	for range time.Tick(100 * time.Millisecond) { // a resume before the pause takes effect is an error
+		s, err := c.Status(t.Context(), paused)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Status == client.StatusPaused {
+			break
+		}
+	}
 	return all, append(waiting, paused)
 }
 
