@@ -264,6 +264,38 @@ fuzz: needs-go ## a minute of fuzzing each: the history decoder, the segment dec
 	$(GO) test -run '^$$' -fuzz FuzzDecodeSegments -fuzztime 60s ./provider/dynamo/internal/segments
 	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 60s ./schedule/internal/cron
 
+## --- releases ---
+
+RELEASE := $(GO) run -C tools ./release
+
+.PHONY: release-check
+release-check: needs-go ## check what a release publishes: go get through a module proxy, binaries, SPDX documents, licenses, the exported API, the workflows
+	$(TOOL) actionlint -color=false
+	$(RELEASE) check $(CURDIR)
+
+.PHONY: release-check-short
+release-check-short: needs-go ## the same with the binary of this machine only, as .ci/run does
+	$(TOOL) actionlint -color=false
+	$(RELEASE) check $(CURDIR) licenses api modules binary
+
+.PHONY: third-party
+third-party: needs-go ## write THIRD_PARTY.md, the licenses of all dependencies
+	$(RELEASE) third-party $(CURDIR)
+
+.PHONY: release-tag
+release-tag: needs-go ## commit and tag a release in this clone, without pushing it (VERSION=v0.1.0)
+	$(RELEASE) tag $(CURDIR) $(VERSION)
+
+GORELEASER := github.com/goreleaser/goreleaser/v2@v2.17.1
+
+.PHONY: release-snapshot
+release-snapshot: needs-go ## build the files of a release into dist with GoReleaser, without signing or publishing them (compiles GoReleaser, ten minutes)
+	$(GO) run $(GORELEASER) release --snapshot --clean --skip=sign
+
+.PHONY: test-upgrade
+test-upgrade: needs-go needs-python ## run the functions of another revision beside the current ones, on one hub with instances in every state (FROM=v0.1.0)
+	$(GOTEST) -count=1 -timeout 25m ./tests/e2e -run '^TestReleases_' -from=$(or $(FROM),$(error specify FROM, such as FROM=v0.1.0))
+
 ## --- documentation ---
 
 SITE := .site

@@ -27,13 +27,23 @@ const (
 	startEvery = 50 * time.Millisecond
 )
 
+// functionNames are the functions of a hub.
+var functionNames = []string{"orchestrator", "worker", "renewer", "api"}
+
 // buildBinaries builds the functions of the test application. Builds with different IDs have different code.
 func buildBinaries(t *testing.T, buildID string) (dir string) {
 	t.Helper()
+	return buildBinariesOf(t, ".", buildID)
+}
+
+// buildBinariesOf builds the functions of the test application in the folder of these tests in a checkout.
+func buildBinariesOf(t *testing.T, source, buildID string) (dir string) {
+	t.Helper()
 	dir = t.TempDir()
-	for _, name := range []string{"orchestrator", "worker", "renewer", "api"} {
+	for _, name := range functionNames {
 		cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-trimpath", "-buildvcs=false",
 			"-ldflags=-s -w -buildid="+buildID, "-o", filepath.Join(dir, name, "bootstrap"), "./app/functions/"+name)
+		cmd.Dir = source
 		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("build %s: %v\n%s", name, err, out)
@@ -43,10 +53,10 @@ func buildBinaries(t *testing.T, buildID string) (dir string) {
 }
 
 // deployStack creates or updates the stack of a separate hub in the shared local cloud, and opens the hub.
-func deployStack(t *testing.T, binaries string, options ...string) *dynamo.Provider {
+func deployStack(t *testing.T, name, binaries string, options ...string) *dynamo.Provider {
 	t.Helper()
 	args := append([]string{
-		filepath.Join("localstack", "deploy.py"), "--endpoint", hub.cloud.Env["AWS_ENDPOINT_URL"], "--hub", upgradeHub,
+		filepath.Join("localstack", "deploy.py"), "--endpoint", hub.cloud.Env["AWS_ENDPOINT_URL"], "--hub", name,
 		"--binaries", binaries,
 		"--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8", "--param",
 		"LockTimeout=5",
@@ -57,7 +67,7 @@ func deployStack(t *testing.T, binaries string, options ...string) *dynamo.Provi
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("deploy: %v\n%s", err, out)
 	}
-	p, err := dynamo.Open(t.Context(), upgradeHub)
+	p, err := dynamo.Open(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +130,7 @@ func keepStarting(ctx context.Context, c *client.Client) (all []started, err err
 // the update complete.
 func TestUpgrade_stackWithInstancesInFlight_completesThem(t *testing.T) {
 	old, renewed := buildBinaries(t, "old"), buildBinaries(t, "new")
-	before := deployStack(t, old, "--template", stackInUse)
+	before := deployStack(t, upgradeHub, old, "--template", stackInUse)
 	c := client.New(before)
 	waiting, others := startAll(t, c)
 
@@ -132,7 +142,7 @@ func TestUpgrade_stackWithInstancesInFlight_completesThem(t *testing.T) {
 		meanwhile, err = keepStarting(ctx, c)
 		starting <- err
 	}()
-	after := deployStack(t, renewed)
+	after := deployStack(t, upgradeHub, renewed)
 	stop()
 	if err := <-starting; err != nil {
 		t.Fatalf("start during the update: %v", err)
