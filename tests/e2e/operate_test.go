@@ -43,13 +43,13 @@ type resource struct {
 	Type       string `xml:"ResourceType"`
 }
 
-// deployedHub has the resources of the hub of the tests, by their names within the hub.
-type deployedHub struct {
+// hubResources has the resources of the hub of the tests, by their names within the hub.
+type hubResources struct {
 	region, account string
 	parts           map[string]resource
 }
 
-func readHub(t *testing.T, cfg aws.Config, account string) deployedHub {
+func readHub(t *testing.T, cfg aws.Config, account string) hubResources {
 	t.Helper()
 	form := url.Values{
 		"Action": {"DescribeStackResources"}, "Version": {"2010-05-15"}, "StackName": {"perdure-e2e"},
@@ -81,7 +81,7 @@ func readHub(t *testing.T, cfg aws.Config, account string) deployedHub {
 	if err != nil || xml.Unmarshal(body, &stack) != nil || len(stack.Resources) == 0 {
 		t.Fatalf("got HTTP %d %s, %v", answer.StatusCode, body, err)
 	}
-	h := deployedHub{region: cfg.Region, account: account, parts: map[string]resource{}}
+	h := hubResources{region: cfg.Region, account: account, parts: map[string]resource{}}
 	for _, r := range stack.Resources {
 		h.parts[partOf(r.LogicalID)] = r
 	}
@@ -89,7 +89,7 @@ func readHub(t *testing.T, cfg aws.Config, account string) deployedHub {
 }
 
 // arn returns the ARN of a deployed resource.
-func (h *deployedHub) arn(t *testing.T, logicalID string) string {
+func (h *hubResources) arn(t *testing.T, logicalID string) string {
 	t.Helper()
 	r := h.parts[partOf(logicalID)]
 	in := ":" + h.region + ":" + h.account + ":"
@@ -117,7 +117,7 @@ func (h *deployedHub) arn(t *testing.T, logicalID string) string {
 }
 
 // resolve replaces the functions of a template by the values of the deployed hub.
-func (h *deployedHub) resolve(t *testing.T, v any) any {
+func (h *hubResources) resolve(t *testing.T, v any) any {
 	t.Helper()
 	switch v := v.(type) {
 	case []any:
@@ -150,7 +150,7 @@ func (h *deployedHub) resolve(t *testing.T, v any) any {
 }
 
 // grantOperate returns the policy of GrantOperate for the deployed hub.
-func grantOperate(t *testing.T, h *deployedHub) string {
+func grantOperate(t *testing.T, h *hubResources) string {
 	t.Helper()
 	b, err := os.ReadFile(grantsTemplate)
 	if err != nil {

@@ -112,7 +112,7 @@ func emptyStack(scope constructs.Construct, id string) awscdk.Stack {
 
 func addOutputs(stack awscdk.Stack, hub *cdk.TaskHub) {
 	output(stack, "ApiUrl", hub.APIURL)
-	if props.StreamURL {
+	if hub.StreamURL != "" {
 		output(stack, "StreamUrl", hub.StreamURL)
 	}
 	output(stack, "ConfigParameter", hub.ConfigParameter)
