@@ -59,8 +59,9 @@ func streamed(h http.Handler, r *http.Request) *events.LambdaFunctionURLStreamin
 	}
 }
 
-// closer is the body of a response. The runtime closes it after the last read, and when Lambda ends the response. Lambda
-// does not promise to end the response when the caller has disconnected. The request then runs until its invocation ends.
+// closer is the body of a response. The runtime closes it after the last read, and when Lambda ends the response.
+// Lambda does not promise to end the response when the caller has disconnected. The request then runs until its
+// invocation ends.
 type closer struct {
 	*io.PipeReader
 

@@ -135,7 +135,7 @@ func (h dashboard) services() []awscloudwatch.IWidget {
 
 func (h dashboard) ages() []awscloudwatch.IMetric {
 	all := []awscloudwatch.IMetric{
-		labelled(h.MetricInboxAge(), deadLettersInbox), labelled(h.MetricTimersAge(), deadLettersTimers),
+		labelled(h.MetricInboxAge(), inboxName), labelled(h.MetricTimersAge(), timersName),
 	}
 	for _, work := range h.servedQueues() {
 		all = append(all, labelled(h.MetricWorkAge(work), work.Name))

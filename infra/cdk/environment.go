@@ -1,12 +1,13 @@
 package cdk
 
 import (
-	"fmt"
 	"maps"
-	"strconv"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk/internal/sizes"
+	"github.com/perdure/perdure/infra/cdk/internal/tokens"
 )
 
 // environment has the environment variables of a function. Their names and meanings are a stable format.
@@ -66,8 +67,8 @@ func (h environments) timerEnvironment() environment {
 		"PERDURE_TIMERS_DEAD_LETTERS_ARN": *h.TimersDeadLetters.QueueArn(),
 		"PERDURE_SCHEDULE_GROUP":          h.schedule.group,
 		"PERDURE_SCHEDULE_ROLE_ARN":       *h.schedule.role.RoleArn(),
-		"PERDURE_TIMER_LONGEST_DELAY":     goDuration(h.props.MaxTimerDelay),
-		"PERDURE_SCHEDULE_LEAD":           goDuration(h.props.ScheduleLead),
+		"PERDURE_TIMER_LONGEST_DELAY":     tokens.Duration(h.props.MaxTimerDelay),
+		"PERDURE_SCHEDULE_LEAD":           tokens.Duration(h.props.ScheduleLead),
 	}
 }
 
@@ -95,12 +96,12 @@ func optional(name string, d awscdk.Duration) environment {
 	if d == nil {
 		return nil
 	}
-	return environment{name: goDuration(d)}
+	return environment{name: tokens.Duration(d)}
 }
 
 // poisonEnvironment returns the variables of functions that run user code.
 func (h environments) poisonEnvironment() environment {
-	return environment{"PERDURE_MAX_ATTEMPTS": wholeNumber(h.props.MaxCrashes)}
+	return environment{"PERDURE_MAX_ATTEMPTS": tokens.Integer(h.props.MaxCrashes)}
 }
 
 func (h environments) workerEnvironment(queue string) environment {
@@ -113,10 +114,10 @@ func (h environments) workerEnvironment(queue string) environment {
 	}
 	return merge(h.hubEnvironment(), h.queueEnvironment(), h.poisonEnvironment(), texts, timers, querying, environment{
 		"PERDURE_QUEUE":                     queue,
-		"PERDURE_LOCK_TIMEOUT":              goDuration(h.props.LockTimeout),
-		"PERDURE_LOCK_RENEWAL_BUFFER":       goDuration(h.props.LockRenewalBuffer),
-		"PERDURE_CANCEL_POLL_INTERVAL":      goDuration(h.props.CancelPollInterval),
-		"PERDURE_CANCELLATION_GRACE_PERIOD": goDuration(h.props.CancellationGracePeriod),
+		"PERDURE_LOCK_TIMEOUT":              tokens.Duration(h.props.LockTimeout),
+		"PERDURE_LOCK_RENEWAL_BUFFER":       tokens.Duration(h.props.LockRenewalBuffer),
+		"PERDURE_CANCEL_POLL_INTERVAL":      tokens.Duration(h.props.CancelPollInterval),
+		"PERDURE_CANCELLATION_GRACE_PERIOD": tokens.Duration(h.props.CancellationGracePeriod),
 	})
 }
 
@@ -144,85 +145,33 @@ func (h environments) apiEnvironment() environment {
 	})
 }
 
-// wholeNumber formats n or its token.
-func wholeNumber(n *float64) string {
-	if *awscdk.Token_IsUnresolved(n) {
-		return *awscdk.Token_AsString(n, nil)
-	}
-	return strconv.Itoa(int(*n))
-}
-
-// goDuration formats d or its token for time.ParseDuration.
-func goDuration(d awscdk.Duration) string {
-	seconds := d.ToSeconds(&awscdk.TimeConversionOptions{Integral: jsii.Bool(false)})
-	return *awscdk.Token_AsString(seconds, nil) + "s"
-}
-
-// Limits of a function's environment and of the hub's configuration in bytes, and the maximum lengths of values that
-// are references in the template.
-const (
-	mostEnvironment = 4096
-	mostConfig      = 4096 // a standard parameter of Systems Manager
-	longestURL      = 57   // https://sqs.cn-northwest-1.amazonaws.com.cn/123456789012/
-	longestName     = 80
-	longestTable    = 163  // CloudFormation adds the logical ID and a suffix to the name of the stack
-	longestBucket   = 95   // PERDURE_PAYLOAD_BUCKET with a name of 63 characters
-	longestEndpoint = 73   // https://<32 characters>.lambda-url.ap-southeast-1.on.aws
-	otherVariables  = 1400 // measured with all names at their maximum length
-	otherFields     = 845  // of the configuration, measured without the names of the queues and the table
-	bucketField     = 82   // payloadBucket with a name of 63 characters
-)
-
-// check panics if the URLs of the queues may exceed the environment of a function or the hub's configuration.
-// Otherwise, the deployment would fail when CloudFormation creates the orchestrator or the parameter.
+// check panics if the names of the hub may exceed a limit on which its deployment would fail.
 func (h environments) check() {
-	urls := h.workQueueBytes()
-	total := otherVariables + urls + len(h.payloadEnvironment())*longestBucket +
-		len(h.schedulesEnvironment()["PERDURE_SCHEDULES"])
-	if total > mostEnvironment {
-		panic(fmt.Errorf("task hub %s: the environment of a function may need %d bytes for %d work queues and "+
-			"Schedules, "+
-			"the limit is %d: shorten NamePrefix, create schedules through the API, or split the hub",
-			h.props.HubName, total, len(h.props.WorkQueues), mostEnvironment))
+	sized := sizes.Hub{
+		Name: h.props.HubName, Longest: h.longest, Table: h.tableBytes(),
+		Schedules: len(h.schedulesEnvironment()["PERDURE_SCHEDULES"]), Payload: h.Payloads != nil,
 	}
-	if total := h.otherConfigBytes() + urls; total > mostConfig {
-		panic(fmt.Errorf("task hub %s: the parameter with the configuration may need %d bytes for %d work queues, "+
-			"the limit is %d: shorten NamePrefix or the names of the queues, or split the hub",
-			h.props.HubName, total, len(h.props.WorkQueues), mostConfig))
-	}
-}
-
-// workQueueBytes returns the maximum length of the URLs of the work queues and their dead-letter queues in a JSON
-// object.
-func (h environments) workQueueBytes() (total int) {
 	for _, queue := range h.props.WorkQueues {
-		name, dead := h.longest("work-"+queue, longestName), h.longest("work-"+queue+"-dead-letters", longestName)
-		const punctuation = 6 // "":"",
-		total += name + dead + 2*(longestURL+len(queue)+punctuation)
+		q := sizes.WorkQueue{Name: queue}
 		if h.queueProps(queue).Exclusive {
-			total += name + dead + 2*(longestURL+len(queue)+punctuation+2*len(exclusiveSuffix))
+			q.ExclusiveSuffix = exclusiveSuffix
 		}
-	}
-	return total
-}
-
-// otherConfigBytes returns the maximum length of the hub's configuration without the work queues.
-func (h environments) otherConfigBytes() int {
-	total := otherFields + len(h.payloadEnvironment())*bucketField + h.tableBytes()
-	for part, times := range map[string]int{ // a URL or ARN each time
-		"inbox.fifo": 1, "inbox-dead-letters.fifo": 1, "timers": 2, "timers-dead-letters": 2,
-	} {
-		total += times * h.longest(part, longestName)
+		sized.Queues = append(sized.Queues, q)
 	}
 	if domain := h.props.HTTPAPI.Domain; domain != nil {
-		total += max(0, len("https://"+domain.Name)-longestEndpoint)
+		sized.Domain = domain.Name
 	}
-	return total
+	if err := sized.Check(); err != nil {
+		panic(err)
+	}
 }
 
 // tableBytes returns the maximum length of the table's name.
 func (h environments) tableBytes() int {
-	const longestGiven = 255 // DynamoDB's limit
+	const (
+		longestTable = 163 // CloudFormation adds the logical ID and a suffix to the name of the stack
+		longestGiven = 255 // DynamoDB's limit
+	)
 	switch {
 	case h.props.Table == nil:
 		return h.longest("table", longestTable)

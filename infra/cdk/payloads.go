@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/infra/cdk/internal/policy"
 )
 
-// messagePayloadDays is the retention of payloads of messages in days. A queue and its dead-letter queue retain a message
-// for 14 days each, and a redrive starts this time again.
+// messagePayloadDays is the retention of payloads of messages in days. A queue and its dead-letter queue retain a
+// message for 14 days each, and a redrive starts this time again.
 const messagePayloadDays = 60
 
 // addPayloads sets the payload store. It creates a bucket if LargePayloads is set without PayloadBucket.

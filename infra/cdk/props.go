@@ -217,14 +217,14 @@ func inField(name string, err error) error {
 }
 
 func (p TaskHubProps) validateQueues() error {
-	seen := map[string]bool{deadLettersInbox: true, deadLettersTimers: true}
+	seen := map[string]bool{inboxName: true, timersName: true}
 	for _, name := range p.WorkQueues {
 		if !namePattern.MatchString(name) {
 			return fmt.Errorf("invalid work queue %q: must match %s", name, namePattern)
 		}
 		if seen[name] {
 			return fmt.Errorf("invalid work queue %q: duplicate or reserved name (%s, %s)",
-				name, deadLettersInbox, deadLettersTimers)
+				name, inboxName, timersName)
 		}
 		seen[name] = true
 	}

@@ -4,6 +4,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/perdure/perdure/infra/cdk/internal/tokens"
 )
 
 const (
@@ -21,8 +23,8 @@ const (
 	// renewerTimeoutSeconds is also the visibility timeout of the timers queue.
 	renewerTimeoutSeconds = 60
 
-	deadLettersInbox  = "inbox"
-	deadLettersTimers = "timers"
+	inboxName  = "inbox"
+	timersName = "timers"
 )
 
 func (h *TaskHub) addQueues() {
@@ -94,7 +96,7 @@ func (h queueMaker) propsOf(part string, fifo bool) *awssqs.QueueProps {
 
 // deadLetters returns all dead-letter queues with their names in PERDURE_DEAD_LETTERS, in the order of the props.
 func (h *TaskHub) deadLetters() []namedQueue {
-	all := []namedQueue{{deadLettersInbox, h.InboxDeadLetters}, {deadLettersTimers, h.TimersDeadLetters}}
+	all := []namedQueue{{inboxName, h.InboxDeadLetters}, {timersName, h.TimersDeadLetters}}
 	for _, work := range h.servedQueues() {
 		all = append(all, namedQueue{work.Name, work.DeadLetters})
 	}
@@ -117,9 +119,9 @@ type namedQueue struct {
 // queueURLs returns a JSON object with the URLs of queues by name, in the order of the slice, so that synthesis is
 // deterministic.
 func queueURLs(queues []namedQueue) string {
-	fields := make([]jsonField, 0, len(queues))
+	fields := make([]tokens.Field, 0, len(queues))
 	for _, q := range queues {
-		fields = append(fields, jsonField{q.name, quoted(*q.queue.QueueUrl())})
+		fields = append(fields, tokens.Field{q.name, tokens.Quote(*q.queue.QueueUrl())})
 	}
-	return jsonObject(fields)
+	return tokens.Object(fields)
 }

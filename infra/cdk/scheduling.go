@@ -38,7 +38,7 @@ func (h *TaskHub) addScheduling() {
 				"aws:SourceArn":     h.schedule.groupARN,
 			}},
 		}),
-		InlinePolicies: &map[string]awsiam.PolicyDocument{"timers": policy.Document(
+		InlinePolicies: &map[string]awsiam.PolicyDocument{timersName: policy.Document(
 			append(h.keyPermissions(), policy.Allow(policy.ARNs(h.Timers, h.TimersDeadLetters), policy.Send))...,
 		)},
 		PermissionsBoundary: h.props.PermissionsBoundary,

@@ -84,7 +84,7 @@ func addChecksums(call *model.Call, header http.Header) {
 			call.Input["Checksum"+strings.ToUpper(algorithm)] = header.Get(name)
 		}
 	}
-	if sum := header.Get("Content-Md5"); sum != "" {
+	if sum := header.Get("Content-MD5"); sum != "" {
 		call.Input["ContentMD5"] = sum
 	}
 }

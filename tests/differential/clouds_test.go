@@ -124,7 +124,7 @@ type queue struct {
 }
 
 // queues creates the same queue in the simulation and the emulator.
-func queues(tb testing.TB, name string, visibility time.Duration, maxReceive int) (sim, real queue) {
+func queues(tb testing.TB, name string, visibility time.Duration, maxReceive int) (sim, emulator queue) {
 	tb.Helper()
 
 	suffix := ""

@@ -24,10 +24,10 @@ func TestQueue_scriptedCalls_matchMinistack(t *testing.T) {
 			t.Parallel()
 
 			simulated, actual := queues(t, s.queue, s.visibility, 0)
-			sim, real := &counter{queue: simulated, ctx: t.Context()}, &counter{queue: actual, ctx: t.Context()}
+			sim, emulator := &counter{queue: simulated, ctx: t.Context()}, &counter{queue: actual, ctx: t.Context()}
 
 			for _, call := range s.calls {
-				got, want := call.run(sim), call.run(real)
+				got, want := call.run(sim), call.run(emulator)
 
 				if aws, ok := s.differs[call.name]; ok {
 					if want == aws {

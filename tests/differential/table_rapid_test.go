@@ -17,12 +17,12 @@ func TestTable_randomCalls_matchEmulator(t *testing.T) {
 
 	rapid.Check(t, func(rt *rapid.T) {
 		pk := fmt.Sprint("sequence", runs.Add(1), unique())
-		sim, real := simulatedTable(), realClient()
+		sim, emulator := simulatedTable(), realClient()
 
 		for range rapid.IntRange(5, 25).Draw(rt, "calls") {
 			call := drawTableCall(rt)
 
-			got, want := call.run(t.Context(), sim, pk), call.run(t.Context(), real, pk)
+			got, want := call.run(t.Context(), sim, pk), call.run(t.Context(), emulator, pk)
 			if realCloud.normalize(got) != realCloud.normalize(want) {
 				rt.Fatalf("%s\n  got from simaws: %s\n  want: %s", call.name, got, want)
 			}

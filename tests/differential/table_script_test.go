@@ -22,11 +22,11 @@ func TestTable_scriptedCalls_matchEmulator(t *testing.T) {
 			t.Parallel()
 
 			pk := "script " + s.name + unique()
-			sim, real := simulatedTable(), realClient()
+			sim, emulator := simulatedTable(), realClient()
 
 			for _, call := range s.calls {
 				got := strings.ReplaceAll(call.run(t.Context(), sim, pk), pk, "P")
-				want := strings.ReplaceAll(call.run(t.Context(), real, pk), pk, "P")
+				want := strings.ReplaceAll(call.run(t.Context(), emulator, pk), pk, "P")
 
 				if aws, ok := s.differs[call.name]; ok && realCloud.name == ministack {
 					if want == aws {

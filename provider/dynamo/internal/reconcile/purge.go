@@ -56,11 +56,11 @@ func (rc *Reconciler) PurgeQueues(
 // include a message that is being processed. If a count shows that a queue is not idle, awaitIdle returns ErrBusy
 // immediately.
 func (rc *Reconciler) awaitIdle(ctx context.Context, messages map[string]int) error {
-	for began := time.Now(); ; {
+	for waited := time.Duration(0); ; waited += countInterval {
 		limited, stop := context.WithTimeout(ctx, awscall.OperatorTimeout)
 		err := rc.countIdle(limited, messages)
 		stop()
-		if err != nil || time.Since(began) >= countDelay {
+		if err != nil || waited >= countDelay {
 			return err
 		}
 		if err := sleep.For(ctx, countInterval); err != nil {
