@@ -9,15 +9,15 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Field is a field of a JSON object with its value in JSON. It replaces encoding/json, which would escape the tokens
-// in values.
-type Field struct{ Name, Value string }
+// Field is the name of a field of a JSON object, and its value in JSON. It replaces encoding/json, which would escape
+// the tokens in values.
+type Field [2]string
 
 // Object returns a JSON object.
 func Object(fields []Field) string {
 	members := make([]string, 0, len(fields))
 	for _, f := range fields {
-		members = append(members, Quote(f.Name)+":"+f.Value)
+		members = append(members, Quote(f[0])+":"+f[1])
 	}
 	return "{" + strings.Join(members, ",") + "}"
 }
