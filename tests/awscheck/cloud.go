@@ -68,6 +68,13 @@ func endpointIn(file string) func() (string, error) {
 	}
 }
 
+// AddSession is like [Proxy.AddSession].
+func (c *Cloud) AddSession(accessKey string) {
+	if c.proxy != nil {
+		c.proxy.AddSession(accessKey)
+	}
+}
+
 // Stop waits until all requests have been checked, and stops the cloud. It prints the numbers of requests to standard
 // error. The error lists the requests that AWS would reject.
 func (c *Cloud) Stop() error {

@@ -501,6 +501,37 @@ func TestProxy_requestThatCannotBeChecked_failsForFunctionsOnly(t *testing.T) {
 	}
 }
 
+func TestProxy_sessionOfATest_isOnlyValidated(t *testing.T) {
+	e := &emulator{policy: policyOf(statement("Deny", "*", "*"))}
+	p := e.start(t)
+	p.AddSession("ASIAOFTEST")
+	send(t, p, "ASIAOFTEST", 0)
+	send(t, p, "ASIAOFTEST", 901)
+	if v := report(t, p).Violations; len(v) != 1 || strings.HasPrefix(v[0].Fault, "the caller") {
+		t.Errorf("got %+v", v)
+	}
+}
+
+func TestProxy_configurationOfABucket_isValidated(t *testing.T) {
+	e := &emulator{}
+	p := e.start(t)
+	for _, body := range []string{"", `<Tagging xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><TagSet/></Tagging>`} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, p.URL+"/payloads?tagging=", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260102/us-east-1/s3/aws4_request, Signature=x")
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+	}
+	if v := report(t, p).Violations; len(v) != 1 || v[0].Fault != "Tagging: required member is missing" {
+		t.Errorf("got %+v", v)
+	}
+}
+
 func TestProxy_unknownCaller_isAViolation(t *testing.T) {
 	e := &emulator{}
 	p := e.start(t)

@@ -125,6 +125,7 @@ func assume(t *testing.T, name, policy string) aws.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	hub.cloud.AddSession(*session.Credentials.AccessKeyId)
 	root.Credentials = credentials.NewStaticCredentialsProvider(*session.Credentials.AccessKeyId,
 		*session.Credentials.SecretAccessKey, *session.Credentials.SessionToken)
 	return root
