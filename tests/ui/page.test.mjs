@@ -343,6 +343,22 @@ test('a cancelled instance shows who cancelled it, when and why, like a terminat
   await other.close();
 });
 
+test('before the history has arrived, a view states no times and counts', async () => {
+  const { page, close } = await view('');
+  let release;
+  const held = new Promise((resolve) => { release = resolve; });
+  await page.route(/\/history\?|events\/stream/, async (r) => { await held; return r.continue(); });
+  await page.goto(`${server.base}/ui?instance=charge-31`);
+  await page.getByRole('heading', { name: 'charge-31' }).waitFor();
+  await page.locator('#panel').getByText('Loading …').waitFor();
+  assert.equal(await page.locator('#tab-events').innerText(), 'Events');
+  assert.equal(await page.locator('#panel .row').count(), 0);
+  release();
+  await page.locator('#panel .row').first().waitFor();
+  assert.match(await page.locator('#tab-events').innerText(), /^Events \(\d+\)$/);
+  await close();
+});
+
 test('the timeline has dates on an axis of more than a day, and a duration in each row', async () => {
   const { page, close } = await view('?instance=order-7');
   await page.locator('.timeline .said.off').first().waitFor();

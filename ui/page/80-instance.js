@@ -35,7 +35,9 @@ function instanceView(address) {
   let seen = 0; // the last event at the last refresh
 
   // ---- tabs ----
-  const numbers = () => ({ events: view.model.events.length, pending: view.pending?.total ?? (view.status && over(view.status.status) ? 0 : null), cancellations: view.cancels.length, family: childRows(view).length });
+  const isLoading = () => !view.loaded && !view.model.events.length;
+  const known = (n) => isLoading() ? null : n;
+  const numbers = () => ({ events: known(view.model.events.length), pending: view.pending?.total ?? (view.status && over(view.status.status) ? 0 : null), cancellations: known(view.cancels.length), family: known(childRows(view).length) });
   const buttons = tabs.map(([name, label]) => h('button', { type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': 'panel', onclick: () => open(name) }, label));
   tabBar.append(...buttons);
   tabBar.addEventListener('keydown', (e) => {
@@ -77,6 +79,11 @@ function instanceView(address) {
   function drawPanel() {
     const used = built === tab && panel.contains(document.activeElement);
     const list = lists[tab];
+    if (isLoading() && tab !== 'pending') {
+      panel.replaceChildren(h('p', { class: 'muted' }, 'Loading …'));
+      built = '';
+      return;
+    }
     if (list) {
       if (built !== tab) panel.replaceChildren(list.bar, h('div', { class: 'split' }, list.grid.root, detail));
       list.draw();
