@@ -93,7 +93,7 @@ func (r Reader[S, P]) WaitForStart(ctx context.Context, instanceID string) (last
 	return last, err
 }
 
-// poll reads the status of an instance once, and updates last with what the response has. It does not return at once
+// poll reads the status of an instance once, and updates last from the response. It does not return immediately
 // if the instance has not changed.
 func (r Reader[S, P]) poll(
 	ctx context.Context, call apiclient.Call, last *S,

@@ -19,8 +19,8 @@ type Place struct {
 type fields = map[string]any
 
 // Requests returns the actions and resources that a call needs permissions for. The result is empty for a call that
-// needs none, such as sts:GetCallerIdentity. The error reports an operation of which this package does not know the
-// resources.
+// needs none, such as sts:GetCallerIdentity. The error reports an operation whose resources are
+// unknown to this package.
 //
 // The actions are those of the Service Authorization Reference: a batch of SQS needs the action of single messages, and
 // a transaction of DynamoDB needs the actions of its items.
