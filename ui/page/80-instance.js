@@ -79,7 +79,7 @@ function instanceView(address) {
   function drawPanel() {
     const used = built === tab && panel.contains(document.activeElement);
     const list = lists[tab];
-    if (isLoading() && tab !== 'pending') {
+    if (isLoading() && tab === 'timeline') {
       panel.replaceChildren(h('p', { class: 'muted' }, 'Loading …'));
       built = '';
       return;
