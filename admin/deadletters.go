@@ -43,8 +43,7 @@ type DeadLetterList struct {
 }
 
 // DeadLetterCount is the approximate number of dead letters of a queue. InFlight is the number of dead letters that are
-// hidden because another process has received them. The sweeper hides dead letters for a minute each time it checks
-// them.
+// hidden because another process has received them. The sweeper hides dead letters while it checks them.
 type DeadLetterCount struct {
 	Queue    string `json:"queue"`
 	Visible  int    `json:"visible"`

@@ -620,7 +620,7 @@ func TestR29_suspect_waitsForOtherKeys(t *testing.T) {
 		for i := range records {
 			if w, _ := wire.DecodeWorkItem(records[i].Body); w.ExclusiveKey == "b" {
 				records[i].ReceiveCount = 3
-				attempt := provider.Attempt{ExecutionID: w.ExecutionID, ActivityID: w.ActivityID, Record: records[i]}
+				attempt := provider.Delivery{ExecutionID: w.ExecutionID, ActivityID: w.ActivityID, Record: records[i]}
 				if _, err := h.Provider.PutCrashMarker(ctx, attempt); err != nil {
 					t.Fatal(err)
 				}

@@ -170,7 +170,7 @@ const (
 	DefaultBuildID                 = intake.DefaultBuildID                // "dev"
 	DefaultInlineTimeout           = turns.DefaultInlineTimeout           // 2 s
 	DefaultCacheBytes              = turns.DefaultCacheBytes              // 64 MiB
-	DefaultMaxCrashes              = intake.DefaultMaxAttempts            // 10
+	DefaultMaxCrashes              = intake.DefaultMaxCrashes             // 10
 	DefaultLockTimeout             = activities.DefaultLockTimeout        // 30 s
 	DefaultLockRenewalBuffer       = activities.DefaultLockRenewalBuffer  // 5 s
 	DefaultCancelPollInterval      = activities.DefaultCancelPollInterval // 250 ms

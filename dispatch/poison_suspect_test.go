@@ -51,7 +51,7 @@ func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []p
 	}
 	for _, it := range h.workItems() {
 		if pick(it.ActivityID) {
-			if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{
+			if _, err := h.Provider.PutCrashMarker(ctx, provider.Delivery{
 				ExecutionID: it.ExecutionID,
 				ActivityID:  it.ActivityID, Record: it.Record,
 			}); err != nil {
@@ -178,7 +178,7 @@ func TestR13_suspectDoesNotFitInvocation_isReleasedWithoutMarker(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, it := range h.workItemsAfter(20 * time.Second) {
-			died, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{
+			died, err := h.Provider.PutCrashMarker(ctx, provider.Delivery{
 				ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record,
 			})
 			// the live process removed the marker of the first activity, and the second one keeps its marker

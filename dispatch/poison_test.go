@@ -783,7 +783,7 @@ func TestR13_suspectRunsAlone_finishedRecordsAreDeletedBefore(t *testing.T) {
 		for n := range 3 {
 			records := h.receive("sim://inbox.fifo")
 			if n == 2 { // the process crashes in this delivery
-				if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{
+				if _, err := h.Provider.PutCrashMarker(ctx, provider.Delivery{
 					ExecutionID: suspect.ExecutionID,
 					Record:      records[0],
 				}); err != nil {

@@ -101,8 +101,8 @@ func (e *environment) count(name string, otherwise, least, most int) int {
 // its dead-letter queue after 100 deliveries.
 const maxMaxCrashes = 90
 
-// maxAttempts reads dispatch.WorkerOptions.MaxCrashes.
-func (e *environment) maxAttempts() int {
+// maxCrashes reads dispatch.WorkerOptions.MaxCrashes.
+func (e *environment) maxCrashes() int {
 	return e.count("PERDURE_MAX_ATTEMPTS", dispatch.DefaultMaxCrashes, 1, maxMaxCrashes)
 }
 

@@ -119,7 +119,7 @@ func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (
 	options := dispatch.OrchestratorOptions{
 		BuildID: b.env.buildID(), Logger: b.log,
 		CacheBytes: b.env.bytes("PERDURE_CACHE_BYTES", dispatch.DefaultCacheBytes),
-		MaxCrashes: b.env.maxAttempts(), Retention: b.env.retention(), Interceptors: b.interceptors, Codecs: b.codecs,
+		MaxCrashes: b.env.maxCrashes(), Retention: b.env.retention(), Interceptors: b.interceptors, Codecs: b.codecs,
 		HubName: b.env.optional("PERDURE_HUB", ""), Metrics: b.env.metrics(), InlineTimeout: b.env.inlineTimeout(),
 	}
 	if options.CacheBytes == 0 {
@@ -154,7 +154,7 @@ func NewWorker(ctx context.Context, r *perdure.Registry, opts ...Option) (*Funct
 	options := dispatch.WorkerOptions{
 		BuildID: b.env.buildID(), HubName: b.env.optional("PERDURE_HUB", ""), Logger: b.log,
 		Queue:      b.env.optional("PERDURE_QUEUE", perdure.DefaultQueue),
-		MaxCrashes: b.env.maxAttempts(), OmitErrorTexts: !b.env.logsErrorTexts(),
+		MaxCrashes: b.env.maxCrashes(), OmitErrorTexts: !b.env.logsErrorTexts(),
 		Interceptors: b.interceptors, Codecs: b.codecs, Metrics: b.env.metrics(),
 	}
 

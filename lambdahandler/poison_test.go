@@ -20,12 +20,12 @@ func TestEnvironment_logErrorTexts_mustBeTrueOrFalse(t *testing.T) {
 	}
 }
 
-func TestEnvironment_maxAttempts_mustBeOneToNinety(t *testing.T) {
+func TestEnvironment_maxCrashes_mustBeOneToNinety(t *testing.T) {
 	t.Parallel()
 	const name = "PERDURE_MAX_ATTEMPTS"
 	for value, want := range map[string]int{"": 10, "1": 1, "90": 90, "0": 0, "91": 0, "-1": 0, "ten": 0, "1.5": 0} {
 		e := environmentWith(map[string]string{name: value})
-		got, err := e.maxAttempts(), e.err()
+		got, err := e.maxCrashes(), e.err()
 		if want == 0 {
 			if err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("%q: want %s in error %v", value, name, err)

@@ -93,8 +93,8 @@ type DeadLetters interface {
 // The sweeper uses it. It is optional (NoDeadLetterRecovery), because some queues never move records.
 type DeadLetterRecovery interface {
 	// DeadLetteredRecords yields the records that queues moved to their dead-letter queues after too many deliveries.
-	// These records have no reason (see DeadLetter). It reads up to 1,000 dead letters per queue and hides them for a
-	// minute. After an error it continues with the next queue.
+	// These records have no reason (see DeadLetter). It reads up to 1,000 dead letters per queue. It hides these
+	// records for a minute, and the others until it ends. After an error it continues with the next queue.
 	DeadLetteredRecords(ctx context.Context) iter.Seq2[DeadLetteredRecord, error]
 	// AnnotateDeadLetter adds a reason to a record that an operator must handle. It copies the record with the reason
 	// to the dead-letter queue, and then deletes the original. It is idempotent.

@@ -22,11 +22,11 @@ type CrashMarkers interface {
 	// PutCrashMarker writes a crash marker for a delivery whose code is about to run. It returns the number of other
 	// deliveries of the same record whose marker still exists because their process died. The call is strongly
 	// consistent and idempotent. If died is not 0, an attempt with Batched set is not marked.
-	PutCrashMarker(ctx context.Context, a Attempt) (crashCount int, err error)
+	PutCrashMarker(ctx context.Context, d Delivery) (crashCount int, err error)
 	// DeleteCrashMarker removes the crash markers of this delivery and of earlier deliveries, because the process
 	// survived. It is required for records that will be redelivered, and optional for deleted records. An attempt with
 	// Progressed set keeps its own marker.
-	DeleteCrashMarker(ctx context.Context, a Attempt) error
+	DeleteCrashMarker(ctx context.Context, d Delivery) error
 }
 
 // The names of the queues other than the work queues, as in PERDURE_DEAD_LETTERS.
@@ -42,8 +42,8 @@ type Unreadable struct {
 	Err    error
 }
 
-// Attempt is a delivery whose code is about to run. If ActivityID is 0, the code is a turn, otherwise the activity.
-type Attempt struct {
+// Delivery is a delivery of a record whose code is about to run: a turn if ActivityID is 0, otherwise the activity.
+type Delivery struct {
 	ExecutionID string
 	ActivityID  int64
 	// Record identifies the record by its ID and the delivery by its ReceiveCount (see Redrive.Of).

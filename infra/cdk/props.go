@@ -164,7 +164,7 @@ func (p TaskHubProps) withDefaults() TaskHubProps {
 	seconds(&p.MaxTimerDelay, 900)
 	seconds(&p.ScheduleLead, 120)
 	if p.MaxCrashes == nil {
-		p.MaxCrashes = jsii.Number(maxAttempts)
+		p.MaxCrashes = jsii.Number(maxCrashes)
 	}
 	text := func(s *string, value string) {
 		if *s == "" {

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// maxAttempts is the default of TaskHubProps.MaxCrashes.
-	maxAttempts = 10
-	// maxReceiveCount is much larger than maxAttempts, so that a function records a poison message before SQS moves it
+	// maxCrashes is the default of TaskHubProps.MaxCrashes.
+	maxCrashes = 10
+	// maxReceiveCount is much larger than maxCrashes, so that a function records a poison message before SQS moves it
 	// to the dead-letter queue. A throttled mapping increases receive counts without running code.
 	maxReceiveCount = 100
 	// retentionDays is the maximum of SQS. It applies to queues and dead-letter queues.

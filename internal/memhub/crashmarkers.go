@@ -19,12 +19,12 @@ type crashMark struct {
 	delivery, begun int
 }
 
-func markKey(a *provider.Attempt) string {
+func markKey(a *provider.Delivery) string {
 	return fmt.Sprintf("%s %d %s", a.ExecutionID, a.ActivityID, a.Record.ID)
 }
 
 // PutCrashMarker implements provider.CrashMarkers. It ignores a delivery that is older than the last marked delivery.
-func (st *crashMarkers) PutCrashMarker(ctx context.Context, a provider.Attempt) (crashCount int, err error) {
+func (st *crashMarkers) PutCrashMarker(ctx context.Context, a provider.Delivery) (crashCount int, err error) {
 	return callFor(ctx, st.base, func() (int, error) {
 		m := st.marks[markKey(&a)]
 		if m == nil {
@@ -43,7 +43,7 @@ func (st *crashMarkers) PutCrashMarker(ctx context.Context, a provider.Attempt) 
 }
 
 // DeleteCrashMarker implements provider.CrashMarkers. It does not delete the marker of a later delivery.
-func (st *crashMarkers) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
+func (st *crashMarkers) DeleteCrashMarker(ctx context.Context, a provider.Delivery) error {
 	return st.call(ctx, func() error {
 		m := st.marks[markKey(&a)]
 		switch {

@@ -25,9 +25,9 @@ type crashGuard struct {
 func (t *task) needsMarker() bool { return intake.NeedsMarker(&t.item.Record, t.item.Redrive) }
 
 // Delivery returns the delivery of a task, which identifies its crash marker. It implements isolation.Task.
-func (t *task) Delivery() provider.Attempt {
+func (t *task) Delivery() provider.Delivery {
 	it := t.item
-	return provider.Attempt{ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Redrive.Of(it.Record)}
+	return provider.Delivery{ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Redrive.Of(it.Record)}
 }
 
 // Crashes returns the state of the task's crash markers. It implements isolation.Task.

@@ -43,7 +43,7 @@ const (
 func (o *Options) setDefaults() {
 	o.BuildID = cmp.Or(o.BuildID, intake.DefaultBuildID)
 	o.Queue = cmp.Or(o.Queue, perdure.DefaultQueue)
-	o.MaxCrashes = cmp.Or(o.MaxCrashes, intake.DefaultMaxAttempts)
+	o.MaxCrashes = cmp.Or(o.MaxCrashes, intake.DefaultMaxCrashes)
 	o.ResendAfterDeliveries = cmp.Or(o.ResendAfterDeliveries, DefaultResendAfterDeliveries)
 	o.LeaseAfter = cmp.Or(o.LeaseAfter, DefaultLeaseAfter)
 	o.LockTimeout = max(cmp.Or(o.LockTimeout, DefaultLockTimeout).Truncate(time.Second), time.Second)

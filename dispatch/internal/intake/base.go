@@ -41,9 +41,9 @@ type Task interface {
 // DefaultBuildID is the build ID of a process without one.
 const DefaultBuildID = "dev"
 
-// DefaultMaxAttempts is the number of times that the code of a record may crash its process before the record is
+// DefaultMaxCrashes is the number of times that the code of a record may crash its process before the record is
 // poison.
-const DefaultMaxAttempts = 10
+const DefaultMaxCrashes = 10
 
 // DefaultGrace is the default grace period of activities.
 const DefaultGrace = 10 * time.Second

@@ -30,7 +30,7 @@ const (
 
 // Mark writes a crash marker and returns the number of earlier ones. The marker may exist even if Mark returns an
 // error.
-func Mark(ctx context.Context, b *Base, a provider.Attempt) (crashCount int, err error) {
+func Mark(ctx context.Context, b *Base, a provider.Delivery) (crashCount int, err error) {
 	limited, stop := context.WithTimeout(ctx, markLimit)
 	defer stop()
 	if crashCount, err = b.Provider.PutCrashMarker(limited, a); err != nil {
@@ -40,7 +40,7 @@ func Mark(ctx context.Context, b *Base, a provider.Attempt) (crashCount int, err
 }
 
 // Unmark deletes a crash marker, even if ctx has ended.
-func Unmark(ctx context.Context, b *Base, a provider.Attempt) (err error) {
+func Unmark(ctx context.Context, b *Base, a provider.Delivery) (err error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), UnmarkLimit)
 	defer stop()
 	for range unmarkTries {

@@ -40,7 +40,7 @@ func (s *State) NeedsLongerDelay() bool { return s.longerDelay }
 
 // Task is one delivery of a record.
 type Task interface {
-	Delivery() provider.Attempt
+	Delivery() provider.Delivery
 	Crashes() *State
 	Log() *slog.Logger
 }
@@ -126,7 +126,7 @@ func (g *Guard) UnmarkOthers(ctx context.Context, t Task) {
 	}
 }
 
-func (g *Guard) delete(ctx context.Context, t Task, delivery provider.Attempt) error {
+func (g *Guard) delete(ctx context.Context, t Task, delivery provider.Delivery) error {
 	err := intake.Unmark(ctx, g.base, delivery)
 	if err != nil {
 		t.Log().WarnContext(ctx, "crash marker deletion failed", "event", logevent.CrashMarkerDeleteFailed,

@@ -65,9 +65,9 @@ type Check struct {
 	alone bool
 
 	done    bool
-	marker  *provider.Attempt // nil: none was written
-	verdict *Error            // nil: the code may run
-	copied  bool              // the records are in the dead-letter queue
+	marker  *provider.Delivery // nil: none was written
+	verdict *Error             // nil: the code may run
+	copied  bool               // the records are in the dead-letter queue
 }
 
 // NewCheck returns the check of a session.
@@ -97,7 +97,7 @@ func (c *Check) check(ctx context.Context, executionID string, blocked bool, m *
 		return &SuspectError{CrashCount: c.options.MaxCrashes}
 	}
 
-	a := provider.Attempt{ExecutionID: executionID, Record: m.Redrive.Of(m.Record), Batched: !c.alone}
+	a := provider.Delivery{ExecutionID: executionID, Record: m.Redrive.Of(m.Record), Batched: !c.alone}
 	crashCount, err := intake.Mark(ctx, c.options.Base, a)
 	if err != nil {
 		return fmt.Errorf("dispatch: instance %q: write crash marker: %w", c.instanceID, err)

@@ -20,12 +20,12 @@ type hub struct {
 	calls   []string
 }
 
-func (h *hub) PutCrashMarker(context.Context, provider.Attempt) (int, error) {
+func (h *hub) PutCrashMarker(context.Context, provider.Delivery) (int, error) {
 	h.calls = append(h.calls, "put")
 	return h.crashes, nil
 }
 
-func (h *hub) DeleteCrashMarker(context.Context, provider.Attempt) error {
+func (h *hub) DeleteCrashMarker(context.Context, provider.Delivery) error {
 	h.calls = append(h.calls, "delete")
 	return nil
 }

@@ -141,8 +141,9 @@ func (c *Client) gracePeriod() time.Duration {
 }
 
 // Complete stores the outcome of an activity with its lease before the outcome is sent. A later delivery then sends the
-// same outcome and does not run the code. If Complete fails, the work item must be released, unless the activity is
-// AtMostOnce. No later delivery would have its outcome.
+// same outcome and does not run the code. If Complete fails, a WaitForCancellation activity must not send its outcome,
+// because another run may have started. The caller then releases the work item. An AtMostOnce activity sends its
+// outcome, because no later delivery would have it, unless it also waits for cancellation and has lost its lease.
 func (c *Client) Complete(ctx context.Context, t intake.Task, l *Lease, o *provider.ActivityOutcome) (mayBeSent bool) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), intake.WriteTimeout)
 	defer stop()

@@ -54,7 +54,7 @@ func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *O
 	opts.CacheBytes = cmp.Or(opts.CacheBytes, DefaultCacheBytes)
 	opts.TurnTimeout = cmp.Or(opts.TurnTimeout, defaultTurnTimeout)
 	opts.InlineTimeout = cmp.Or(opts.InlineTimeout, DefaultInlineTimeout)
-	opts.MaxCrashes = cmp.Or(opts.MaxCrashes, intake.DefaultMaxAttempts)
+	opts.MaxCrashes = cmp.Or(opts.MaxCrashes, intake.DefaultMaxCrashes)
 	base := intake.NewBase(p, opts.Clock, opts.Logger)
 	meter := intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionOrchestration, base)
 	encoding, _ := payloads.New(opts.Codecs, payloads.StoreOf(p)) // package dispatch has checked the codecs

@@ -105,9 +105,9 @@ func (c *deadLetterCommands) list() *cobra.Command {
 	cmd.Long = cmd.Short + `.
 
 The command receives the dead letters from SQS, and makes them visible again at the end. The list has no order
-and no pages. It omits dead letters that another process has received. The sweeper receives all of them for one
-minute, every two minutes. The list has at most ten dead letters per instance in the inbox. If it is
-incomplete, the command prints the total on stderr.`
+and no pages. It omits dead letters that another process has received. The sweeper receives all of them every
+two minutes, and makes them visible again after its check. The list has at most ten dead letters per instance in
+the inbox. If it is incomplete, the command prints the total on stderr.`
 	cmd.Example = "  perdure dead-letters list --queue inbox --reason corrupt:"
 	f.add(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 100, flagvalue.LimitUsage)

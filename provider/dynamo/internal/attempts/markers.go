@@ -28,7 +28,7 @@ var (
 	unmarkNames = table.Names(attrDelivery, table.AttrTTL, attrStarted)
 )
 
-func markerKey(a *provider.Attempt) table.Item {
+func markerKey(a *provider.Delivery) table.Item {
 	// The key contains the message, because an activity can have two messages with separate counts, and each turn has a
 	// different first message.
 	return table.ExecutionKey(a.ExecutionID, fmt.Sprintf("%s%d#%s", skMarkers, a.ActivityID, a.Record.ID))
@@ -37,7 +37,7 @@ func markerKey(a *provider.Attempt) table.Item {
 // PutCrashMarker counts started deliveries, on condition that this delivery was not counted. A repetition after a lost
 // response is therefore not counted. The same applies to a function that was frozen while a later delivery started. An
 // attempt that is Batched counts only if there is no other marker.
-func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (crashCount int, err error) {
+func (as *Store) PutCrashMarker(ctx context.Context, a provider.Delivery) (crashCount int, err error) {
 	now := as.now()
 	condition := "attribute_not_exists(#delivery) OR #delivery < :delivery"
 	values := table.Item{
@@ -78,7 +78,7 @@ func (as *Store) PutCrashMarker(ctx context.Context, a provider.Attempt) (crashC
 // DeleteCrashMarker sets the count to zero and leaves the item to its TTL, because functions have no permission to
 // delete it. If a later delivery has started, for example because the lock expired in between, the marker of that
 // delivery does not change. An attempt that has Progressed removes all markers except its own.
-func (as *Store) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
+func (as *Store) DeleteCrashMarker(ctx context.Context, a provider.Delivery) error {
 	left := int64(0)
 	until := as.now()
 	if a.Progressed {
@@ -97,7 +97,7 @@ func (as *Store) DeleteCrashMarker(ctx context.Context, a provider.Attempt) erro
 
 // setMarker sets the count of a crash marker, if the latest marked delivery meets the condition.
 func (as *Store) setMarker(
-	ctx context.Context, a *provider.Attempt, condition string, begun int64, until time.Time,
+	ctx context.Context, a *provider.Delivery, condition string, begun int64, until time.Time,
 ) (counted bool, err error) {
 	_, counted, err = as.table.UpdateIf(ctx, "", &dynamodb.UpdateItemInput{
 		Key:                      markerKey(a),

@@ -219,12 +219,14 @@ func (dd *DeadLetters) newWorkItem(ctx context.Context, w provider.WorkItem, rec
 // operator stay in the queue for days.
 const maxMovedRecords = 1000
 
-// hideTime is the time for which received dead letters are invisible. It exceeds the time of a call, so that a call
-// receives no dead letter twice, and is shorter than the time until the next call.
+// hideTime is the time for which received dead letters are invisible, unless the call makes them visible at its end. It
+// exceeds the time of a call, so that a call receives no dead letter twice, and is at most the time until the next
+// call.
 const hideTime = time.Minute
 
 // DeadLetteredRecords receives dead letters and yields those without the attribute that the provider adds to its own
-// copies. It does not wait. If a short poll of SQS misses a dead letter, the next call finds it. In the dead-letter
+// copies. At the end it makes the copies visible again, so that an operator who lists or drops them at that time finds
+// them. It does not wait. If a short poll of SQS misses a dead letter, the next call finds it. In the dead-letter
 // queue of the inbox, more than 10 poison messages of an instance hide later dead letters of that instance. An operator
 // must remove the poison messages.
 func (dd *DeadLetters) DeadLetteredRecords(ctx context.Context) iter.Seq2[provider.DeadLetteredRecord, error] {
@@ -241,6 +243,8 @@ func (dd *DeadLetters) DeadLetteredRecords(ctx context.Context) iter.Seq2[provid
 
 func (dd *DeadLetters) movedRecords(ctx context.Context, queue string) iter.Seq2[provider.DeadLetteredRecord, error] {
 	return func(yield func(provider.DeadLetteredRecord, error) bool) {
+		var copies []provider.DeadLetter
+		defer func() { _ = dd.ReleaseDeadLetters(ctx, queue, copies...) }() // otherwise they reappear after hideTime
 		for seen := 0; seen < maxMovedRecords; {
 			letters, err := dd.queue.Dead().Receive(ctx, dd.queue.DeadLetters[queue], hideTime, 0)
 			if err != nil {
@@ -254,6 +258,9 @@ func (dd *DeadLetters) movedRecords(ctx context.Context, queue string) iter.Seq2
 			seen += len(letters)
 			for i := range letters {
 				if _, ours := letters[i].MessageAttributes[sqsqueue.AttrReason]; ours {
+					copies = append(copies, provider.DeadLetter{Record: provider.Record{
+						ReceiptHandle: aws.ToString(letters[i].ReceiptHandle),
+					}})
 					continue
 				}
 				if !yield(provider.DeadLetteredRecord{Queue: queue, Record: sqsqueue.RecordOf(&letters[i])}, nil) {

@@ -38,8 +38,8 @@ const (
 const scheduleTime = "2006-01-02T15:04:05"
 
 // CheckTiming rejects settings with which timers would be requeued forever. It also rejects settings with which the
-// message of a schedule would create the same schedule again. The name would still be in use, and the timer would be
-// lost.
+// message of a schedule would create the same schedule again. EventBridge deletes a schedule after it has sent its
+// message, and could so delete the new one. The timer would be lost.
 func (tm *Timers) CheckTiming() error {
 	switch {
 	case tm.queue.MaxDelay < time.Second || tm.queue.MaxDelay > MaxDelay:

@@ -220,7 +220,7 @@ func attemptsOfCancelled(f *kit.Fixture) {
 		}
 		for _, it := range items {
 			f.WantEqual("delivery and attempt", []int{it.Record.ReceiveCount, it.Attempt}, []int{delivery, 1})
-			f.WantCrashes(provider.Attempt{
+			f.WantCrashes(provider.Delivery{
 				ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record,
 			}, delivery-1)
 		}

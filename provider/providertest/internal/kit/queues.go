@@ -51,7 +51,7 @@ func (f *Fixture) WantNone(queue, when string) {
 }
 
 // WantCrashes marks an attempt, and fails if the number of attempts that died before differs.
-func (f *Fixture) WantCrashes(a provider.Attempt, want int) {
+func (f *Fixture) WantCrashes(a provider.Delivery, want int) {
 	f.T.Helper()
 	crashes, err := f.Provider.PutCrashMarker(f.Ctx(), a)
 	f.Must(err)

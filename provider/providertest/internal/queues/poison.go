@@ -34,6 +34,7 @@ func Poison() kit.Group {
 		{Name: "RejectedMarkersAreErrors", Run: refusedMarks, Needs: []kit.Capability{kit.Faults}},
 		{Name: "MovedRecordIsFound", Run: movedAreFound, Optional: recovery},
 		{Name: "CopiesAreNotReturnedAgain", Run: annotatedAreNotMoved, Optional: recovery},
+		{Name: "CopiesStayVisible", Run: copiesStayVisible, Optional: recovery},
 		{Name: "StoredMovedRecordIsACopy", Run: storedAreCopies, Optional: recovery, Visibility: 2 * time.Second},
 		{Name: "ManyMovedRecords", Run: manyMoved, Optional: recovery, Needs: []kit.Capability{kit.VirtualTime}},
 		{
@@ -83,8 +84,8 @@ func countsEach(f *kit.Fixture) {
 }
 
 // attempt returns a delivery of a record.
-func attempt(record string, delivery int) provider.Attempt {
-	return provider.Attempt{
+func attempt(record string, delivery int) provider.Delivery {
+	return provider.Delivery{
 		ExecutionID: "x", ActivityID: 7, Record: provider.Record{ID: record, ReceiveCount: delivery},
 	}
 }
@@ -166,7 +167,7 @@ func unmarkedTwice(f *kit.Fixture) {
 }
 
 // together returns a delivery that runs concurrently with others.
-func together(delivery int) provider.Attempt {
+func together(delivery int) provider.Delivery {
 	a := attempt("r", delivery)
 	a.Batched = true
 	return a
@@ -259,6 +260,23 @@ func annotatedAreNotMoved(f *kit.Fixture) {
 	for queue, ms := range moved(f) {
 		if len(ms) != 1 || ms[0].Record.Body != "moved" {
 			f.T.Errorf("moved from %s: got %s", queue, kit.Text(ms))
+		}
+	}
+}
+
+// copiesStayVisible tests that an operator finds the copies directly after a search for moved records.
+func copiesStayVisible(f *kit.Fixture) {
+	for n, queue := range hubQueues() {
+		f.Must(f.Provider.DeadLetter(f.Ctx(), queue, provider.Unreadable{
+			Record: kit.Record(n, "a copy"), Err: errors.New("why"),
+		}))
+	}
+	if ms := moved(f); len(ms) > 0 {
+		f.T.Errorf("records that SQS moved: %s, want none", kit.Text(ms))
+	}
+	for _, queue := range hubQueues() {
+		if rs := f.ReceiveDead(queue); len(rs) != 1 || rs[0].Body != "a copy" {
+			f.T.Errorf("visible dead letters of %s: %s, want the copy", queue, kit.Text(rs))
 		}
 	}
 }
