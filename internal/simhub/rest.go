@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
@@ -193,14 +195,12 @@ func (h *Hub) checkQueues(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("a message is left, visible from %v", at))
 	}
 	for _, url := range urls {
-		out, err := h.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: &url, MaxNumberOfMessages: 10,
-		})
+		left, err := h.leftMessages(ctx, url)
 		if err != nil {
 			return fmt.Errorf("simhub: receive from queue %s: %w", url, err)
 		}
-		if n := len(out.Messages); n > 0 {
-			errs = append(errs, fmt.Errorf("%d messages are left in %s, such as %s", n, url, *out.Messages[0].Body))
+		if n := len(left); n > 0 {
+			errs = append(errs, fmt.Errorf("%d messages are left in %s, such as %s", n, url, *left[0].Body))
 		}
 	}
 	if n := h.Cloud.Schedules.Count(); n > 0 {
@@ -208,3 +208,25 @@ func (h *Hub) checkQueues(ctx context.Context) error {
 	}
 	return errors.Join(errs...)
 }
+
+// leftMessages receives the messages of a queue, except copies of recovered dead letters, which wait for an operator.
+func (h *Hub) leftMessages(ctx context.Context, url string) (left []types.Message, err error) {
+	for {
+		out, err := h.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: &url, MaxNumberOfMessages: 10, MessageAttributeNames: []string{attrReason},
+			VisibilityTimeout: 60,
+		})
+		if err != nil || len(out.Messages) == 0 {
+			return left, err
+		}
+		for _, m := range out.Messages {
+			why, annotated := m.MessageAttributes[attrReason]
+			if !annotated || !strings.HasPrefix(*why.StringValue, provider.ReasonRecovered) {
+				left = append(left, m)
+			}
+		}
+	}
+}
+
+// attrReason is the message attribute with the reason of a dead letter.
+const attrReason = "error"
