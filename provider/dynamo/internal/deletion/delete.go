@@ -181,7 +181,6 @@ func requesterOf(ctx context.Context) string {
 	return history.Requester(name)
 }
 
-// addAttribute adds an attribute to an update.
 func addAttribute(u *types.Update, attribute, value string) {
 	u.UpdateExpression = aws.String(
 		"SET " + attribute + " = :" + attribute + ", " + strings.TrimPrefix(*u.UpdateExpression, "SET "),
