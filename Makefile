@@ -6,7 +6,7 @@ MVN     ?= mvn
 APP     ?= .
 LOCAL   := $(PYTHON) localstack/local.py up --app $(APP)
 DEMO    := $(GO) run ./examples/demo
-UNIT    := $(shell $(GO) list ./... | grep -v /tests)
+UNIT    := $(shell $(GO) list ./... | awk '!/\/tests/ || /\/tests\/internal\//')
 TOOL    := $(GO) tool -modfile=tools/go.mod
 DDB     := tests/dynamodblocal
 PYTHON313 ?=

@@ -94,7 +94,6 @@ func AddEntity[S any](r *Registry, name string, operations ...EntityOperation[S]
 		})
 }
 
-// runEntity is the orchestration of an entity.
 func runEntity[S any](
 	ctx *OrchestrationContext, operations []EntityOperation[S], state json.RawMessage,
 ) (struct{}, error) {

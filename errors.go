@@ -69,7 +69,6 @@ func (e *ActivityError) Unwrap() error { return engineErrorIn(e.failure()) }
 // As finds the details of the error for ErrorDetails.
 func (e *ActivityError) As(target any) bool { return e.carried.As(target, e.Cause) }
 
-// failure returns the failure that the error reports.
 func (e *ActivityError) failure() *history.Failure {
 	return e.carried.AddTo(&history.Failure{
 		Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome),
@@ -120,7 +119,6 @@ func (e *SubOrchestrationError) Unwrap() error { return engineErrorIn(e.failure(
 // As finds the details of the error for ErrorDetails.
 func (e *SubOrchestrationError) As(target any) bool { return e.carried.As(target, e.Cause) }
 
-// failure returns the failure that the error reports.
 func (e *SubOrchestrationError) failure() *history.Failure {
 	return e.carried.AddTo(&history.Failure{
 		Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome),

@@ -100,7 +100,6 @@ func WithJobKey(key string) StartJobOption { return func(o *startJobOptions) { o
 
 const maxJobKeyBytes = 256
 
-// jobIDOf returns the ID of the job with a key.
 func jobIDOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return "k" + hex.EncodeToString(sum[:20])
@@ -191,7 +190,6 @@ func (l local) previewJob(ctx context.Context, _ *JobRequest, j *Job) (JobPrevie
 	return p, nil
 }
 
-// newJob checks a request and returns its job.
 func (c *Client) newJob(r JobRequest) (Job, error) {
 	now := c.now().UTC().Truncate(time.Millisecond)
 	f, err := r.completeFilter(now)

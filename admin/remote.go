@@ -20,13 +20,6 @@ import (
 // remote carries out operations through the HTTP API.
 type remote struct{ api *apiclient.Client }
 
-// unread is why the API could not read a part of a response.
-type unread struct {
-	Code      string `json:"code"`
-	Detail    string `json:"detail"`
-	Retryable bool   `json:"retryable"`
-}
-
 const opGetInstance = "getInstance"
 
 func (r *remote) estimateCost(ctx context.Context, instanceID string) (CostEstimate, error) {
@@ -34,7 +27,7 @@ func (r *remote) estimateCost(ctx context.Context, instanceID string) (CostEstim
 		Cost *struct {
 			CostEstimate
 
-			Unread *unread `json:"unread"`
+			Unread *apiwire.ReadError `json:"unread"`
 		} `json:"cost"`
 	}](ctx, r.api, apiclient.Call{
 		Operation: opGetInstance, Path: []string{instanceID}, InstanceID: instanceID,
@@ -71,25 +64,8 @@ func newJobRequest(r *JobRequest, dryRun bool) jobRequest {
 	return b
 }
 
-// job is a job in a response.
-type job struct {
-	JobID       string             `json:"jobId"`
-	Operation   provider.Operation `json:"operation"`
-	Filter      Filter             `json:"filter"`
-	Force       bool               `json:"force"`
-	Message     string             `json:"message"`
-	RequestedBy string             `json:"requestedBy"`
-	State       provider.JobState  `json:"state"`
-	CreatedAt   time.Time          `json:"createdAt"`
-	UpdatedAt   time.Time          `json:"updatedAt"`
-	Matched     int64              `json:"matched"`
-	Done        int64              `json:"done"`
-	Skipped     int64              `json:"skipped"`
-	Failed      int64              `json:"failed"`
-	Errors      []string           `json:"errors"`
-}
-
-func (j *job) public() Job {
+// jobOf returns the job of a response.
+func jobOf(j *apiwire.Job) Job {
 	return Job{
 		ID: j.JobID, Operation: j.Operation, Filter: j.Filter, Force: j.Force, Message: j.Message,
 		RequestedBy: j.RequestedBy, State: j.State, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
@@ -103,14 +79,14 @@ const opStartJob = "startJob"
 // startJob generates a key, so that a lost response does not start two jobs.
 func (r *remote) startJob(ctx context.Context, request *JobRequest, j *Job, key *string) error {
 	generated := rand.Text()
-	resp, err := apiclient.Get[job](ctx, r.api, apiclient.Call{
+	resp, err := apiclient.Get[apiwire.Job](ctx, r.api, apiclient.Call{
 		Operation: opStartJob, Key: *cmp.Or(key, &generated), KeyIsOptional: key == nil,
 		Body: newJobRequest(request, false),
 	})
 	if err != nil {
 		return err
 	}
-	*j = resp.public()
+	*j = jobOf(&resp)
 	return nil
 }
 
@@ -123,12 +99,9 @@ func (r *remote) previewJob(ctx context.Context, request *JobRequest, _ *Job) (J
 
 func (r *remote) listJobs(ctx context.Context) (jobs []Job, err error) {
 	const operation = "listJobs"
-	resp, err := apiclient.Get[struct {
-		Items []job `json:"items"`
-		More  bool  `json:"more"`
-	}](ctx, r.api, apiclient.Call{Operation: operation})
+	resp, err := apiclient.Get[apiwire.Jobs](ctx, r.api, apiclient.Call{Operation: operation})
 	for i := range resp.Items {
-		jobs = append(jobs, resp.Items[i].public())
+		jobs = append(jobs, jobOf(&resp.Items[i]))
 	}
 	if err == nil && resp.More {
 		err = apiclient.NewError(operation, "", false, errors.New("older jobs do not fit into the response"))
@@ -137,13 +110,13 @@ func (r *remote) listJobs(ctx context.Context) (jobs []Job, err error) {
 }
 
 func (r *remote) readJob(ctx context.Context, id string) (Job, error) {
-	j, err := apiclient.Get[job](ctx, r.api, apiclient.Call{Operation: "getJob", Path: []string{id}})
-	return j.public(), err
+	j, err := apiclient.Get[apiwire.Job](ctx, r.api, apiclient.Call{Operation: "getJob", Path: []string{id}})
+	return jobOf(&j), err
 }
 
 func (r *remote) cancelJob(ctx context.Context, id string) (Job, error) {
-	j, err := apiclient.Get[job](ctx, r.api, apiclient.Call{Operation: "cancelJob", Path: []string{id}})
-	return j.public(), err
+	j, err := apiclient.Get[apiwire.Job](ctx, r.api, apiclient.Call{Operation: "cancelJob", Path: []string{id}})
+	return jobOf(&j), err
 }
 
 func (r *remote) countDeadLetters(ctx context.Context) ([]DeadLetterCount, error) {
@@ -167,14 +140,9 @@ func (r *remote) queues(ctx context.Context, q *DeadLetterQuery) (names []string
 
 // deadLetter is a dead letter in a response.
 type deadLetter struct {
-	provider.Subject
+	apiwire.DeadLetter
 
-	Queue      string          `json:"queue"`
-	ID         string          `json:"id"`
-	Reason     string          `json:"reason"`
-	SentAt     time.Time       `json:"sentAt"`
-	Deliveries int             `json:"deliveries"`
-	Body       json.RawMessage `json:"body"`
+	Body json.RawMessage `json:"body"`
 }
 
 func (d *deadLetter) public() DeadLetter {
@@ -343,15 +311,9 @@ func (r *remote) processQueue(
 	ctx context.Context, operation, queue string, s *deadLetterSelection, deadline time.Time, total *DeadLetterResult,
 ) error {
 	for {
-		resp, err := apiclient.Get[struct {
-			Done      int64    `json:"done"`
-			Skipped   int64    `json:"kept"`
-			TooRecent int64    `json:"later"`
-			Failed    int64    `json:"failed"`
-			Sent      []string `json:"sent"`
-			Complete  bool     `json:"complete"`
-			Errors    []string `json:"errors"`
-		}](ctx, r.api, apiclient.Call{Operation: operation, Path: []string{queue}, Body: s})
+		resp, err := apiclient.Get[apiwire.DeadLetterResult](ctx, r.api, apiclient.Call{
+			Operation: operation, Path: []string{queue}, Body: s,
+		})
 		if err != nil {
 			total.Complete = false
 			return err
@@ -360,7 +322,7 @@ func (r *remote) processQueue(
 		total.Skipped += resp.Skipped
 		total.TooRecent += resp.TooRecent
 		total.Failed += resp.Failed
-		total.SentNotDeleted = append(total.SentNotDeleted, resp.Sent...)
+		total.SentNotDeleted = append(total.SentNotDeleted, resp.SentNotDeleted...)
 		var failed []error
 		for _, text := range resp.Errors {
 			failed = append(failed, apiclient.NewError(operation, "", false, errors.New(text)))

@@ -41,7 +41,6 @@ const (
 
 var noSchedulePage = none("the command line changes the definitions of schedules")
 
-// scheduleOperations are the operations on schedules.
 var scheduleOperations = []Operation{
 	{
 		ID: "listSchedules", Summary: "List schedules",
@@ -104,7 +103,6 @@ const deadLetterPath = "/v1/dead-letters/{queue}"
 
 var noDeadLetters = codes{404: {"no_dead_letters"}}
 
-// deadLetterOperations are the operations on dead letters.
 var deadLetterOperations = []Operation{
 	{
 		ID: "countDeadLetters", Summary: "Count dead letters by queue",

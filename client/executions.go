@@ -5,19 +5,14 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/perdure/perdure/internal/inputcheck"
+	"github.com/perdure/perdure/provider"
 )
 
 // Execution is one run of an instance's code. Continue-as-new starts the next execution. Its JSON is the same as in the
 // HTTP API.
-type Execution struct {
-	ExecutionID string `json:"executionId"`
-	// Number is the number of the execution in its instance, from 1.
-	Number    int64     `json:"number"`
-	StartedAt time.Time `json:"startedAt"`
-}
+type Execution = provider.Execution
 
 // Executions yields the executions of an instance, the current one first. The reads are strongly consistent, and each
 // execution costs one read. The iterator ends with the first error, which is ErrNotFound if the instance does not
@@ -33,7 +28,7 @@ func (c *Client) Executions(ctx context.Context, instanceID string) iter.Seq2[Ex
 				yield(Execution{}, fmt.Errorf("client: executions: %w", err))
 				return
 			}
-			if !yield(Execution(x), nil) {
+			if !yield(x, nil) {
 				return
 			}
 		}
@@ -52,9 +47,6 @@ func (c *Client) ExecutionsPage(ctx context.Context, instanceID string, p Paging
 	}
 
 	found, next, err := c.ops.ExecutionsPage(ctx, instanceID, cmp.Or(p.Limit, defaultPage), p.Cursor)
-	for _, x := range found {
-		page.Items = append(page.Items, Execution(x))
-	}
-	page.NextCursor = next
+	page.Items, page.NextCursor = append(page.Items, found...), next
 	return page, wrap("executions", err)
 }

@@ -10,14 +10,6 @@ import (
 	"github.com/perdure/perdure/httpapi/internal/request"
 )
 
-// AcceptedResponse is the response to a call that sends a message to an instance.
-type AcceptedResponse struct {
-	InstanceID string `json:"instanceId"`
-	// NotPaused reports that the status of a resumed instance was not Paused. The call also ends a pause that has not
-	// arrived yet.
-	NotPaused bool `json:"notPaused,omitempty"`
-}
-
 // raise accepts any JSON as the body, which is the event's data. The default is null.
 func (i instances) raise(c *call) error {
 	id, err := c.instanceID()

@@ -25,18 +25,6 @@ const searchTime = 12 * time.Second
 
 const fieldIDs = "ids"
 
-// DeadLetter is a record in a dead-letter queue. Its texts are truncated to 1 KiB.
-type DeadLetter struct {
-	Queue      string    `json:"queue"`
-	ID         string    `json:"id"`
-	Reason     string    `json:"reason,omitempty"`
-	SentAt     time.Time `json:"sentAt,omitzero"`
-	Deliveries int       `json:"deliveries"`
-	provider.Subject
-	// Body is the record's body as JSON, or as text if it is not JSON. Lists do not include it.
-	Body any `json:"body,omitempty"`
-}
-
 // NewDeadLetter returns the response for a dead letter in a list, without its body.
 func NewDeadLetter(d *admin.DeadLetter) DeadLetter {
 	about := d.Subject
@@ -74,18 +62,6 @@ type DeadLetters struct {
 	Items    []DeadLetter `json:"items"`
 	Complete bool         `json:"complete"`
 	ReadAt   time.Time    `json:"readAt"`
-}
-
-// DeadLetterResult is the result of a redrive or drop; see admin.DeadLetterResult. Errors are the errors of the dead
-// letters that failed.
-type DeadLetterResult struct {
-	Done           int64    `json:"done"`
-	Skipped        int64    `json:"kept"`
-	TooRecent      int64    `json:"later"`
-	Failed         int64    `json:"failed"`
-	SentNotDeleted []string `json:"sent"`
-	Complete       bool     `json:"complete"`
-	Errors         []string `json:"errors"`
 }
 
 func (d deadLetters) queues(c *call) error {

@@ -14,25 +14,6 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Job is the state and progress of a bulk job.
-type Job struct {
-	JobID     string             `json:"jobId"`
-	Operation provider.Operation `json:"operation"`
-	Filter    admin.Filter       `json:"filter"`
-	Force     bool               `json:"force"`
-	Message   string             `json:"message,omitempty"`
-	// RequestedBy is the caller that created the job. It is empty if unknown.
-	RequestedBy string            `json:"requestedBy,omitempty"`
-	State       provider.JobState `json:"state"`
-	CreatedAt   time.Time         `json:"createdAt"`
-	UpdatedAt   time.Time         `json:"updatedAt"`
-	Matched     int64             `json:"matched"`
-	Done        int64             `json:"done"`
-	Skipped     int64             `json:"skipped"`
-	Failed      int64             `json:"failed"`
-	Errors      []string          `json:"errors"`
-}
-
 // NewJob returns the response for a job.
 func NewJob(j admin.Job) Job {
 	return Job{
@@ -40,12 +21,6 @@ func NewJob(j admin.Job) Job {
 		RequestedBy: j.RequestedBy, State: j.State, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
 		Matched: j.Matched, Done: j.Done, Skipped: j.Skipped, Failed: j.Failed, Errors: append([]string{}, j.Errors...),
 	}
-}
-
-// Jobs is the list of a hub's jobs, newest first. More reports that older jobs did not fit into the response.
-type Jobs struct {
-	Items []Job `json:"items"`
-	More  bool  `json:"more,omitempty"`
 }
 
 // NewJobs returns the response for a list of jobs.

@@ -32,14 +32,6 @@ type Pending struct {
 	ReadError *ReadError `json:"unread,omitempty"`
 }
 
-// ReadError is the reason why a part of a response is unknown.
-type ReadError struct {
-	// Code is the code of a problem.
-	Code      string `json:"code"`
-	Detail    string `json:"detail"`
-	Retryable bool   `json:"retryable"`
-}
-
 // ReadPending reads up to limit pending tasks of the current execution of an instance with status s. It returns nil if
 // the instance has ended or no longer exists. If the read fails, it returns both err and a Pending with ReadError set.
 func ReadPending(ctx context.Context, c *client.Client, s client.Status, limit int) (pending *Pending, err error) {

@@ -33,37 +33,6 @@ func NewRenewHandler(c *client.Client, opts ...Option) http.Handler {
 	return h
 }
 
-// Renewals contains the results of a renewal, in the order of the leases.
-type Renewals struct {
-	Leases []Renewal `json:"leases"`
-}
-
-// Renewal is the result of renewing one lease. Either ExpiresAt or Error is set.
-type Renewal struct {
-	// ExpiresAt is the earliest time at which the message becomes visible again.
-	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
-	// Cancel is set if the activity is cancelled. Its worker should stop and delete the message.
-	Cancel *RenewalCancel `json:"cancel,omitempty"`
-	// CancelUnknown reports that the cancellation could not be read this time.
-	CancelUnknown bool          `json:"cancelUnknown,omitempty"`
-	Error         *RenewalError `json:"error,omitempty"`
-}
-
-// RenewalCancel is the reason and time of an activity's cancellation.
-type RenewalCancel struct {
-	Reason      string    `json:"reason"`
-	Message     string    `json:"message,omitempty"`
-	RequestedAt time.Time `json:"requestedAt"`
-}
-
-// RenewalError is the reason why a lock was not extended. The lock expires at its previous time.
-type RenewalError struct {
-	Code   string `json:"code"`
-	Detail string `json:"detail"`
-	// Retryable reports whether the same call can succeed later.
-	Retryable bool `json:"retryable"`
-}
-
 // RenewLeases renews leases, given the request body of the HTTP call. The text of the error begins with the problem
 // code that the HTTP call would return. RenewLeases logs failures of called services to log.
 func RenewLeases(ctx context.Context, c *client.Client, log *slog.Logger, body []byte) (Renewals, error) {

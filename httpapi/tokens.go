@@ -14,12 +14,6 @@ import (
 
 const fieldError = "error"
 
-// HeartbeatResponse is the response to a heartbeat.
-type HeartbeatResponse struct {
-	// Cancel is set if the activity is cancelled. The caller should stop, and complete or fail the attempt.
-	Cancel *RenewalCancel `json:"cancel,omitempty"`
-}
-
 // Requests contain tokens in their bodies, because gateways log paths.
 
 func (t tokens) complete(c *call) error {

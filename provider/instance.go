@@ -115,12 +115,13 @@ type Instance struct {
 	PurgedAt time.Time
 }
 
-// Execution is one run of an instance's code. Continue-as-new starts the next execution.
+// Execution is one run of an instance's code. Continue-as-new starts the next execution. Its JSON is that of the HTTP
+// API.
 type Execution struct {
-	ExecutionID string
+	ExecutionID string `json:"executionId"`
 	// Number is the number of the execution in its instance, from 1.
-	Number    int64
-	StartedAt time.Time
+	Number    int64     `json:"number"`
+	StartedAt time.Time `json:"startedAt"`
 }
 
 // Tail is a position in the history of an execution, for client.TailReader: the ID of the last event that was read, and

@@ -83,7 +83,6 @@ func (s *State) overlapBackfill(t time.Time) {
 	s.enqueue(t)
 }
 
-// indexOf returns the index of a time, or -1.
 func indexOf(all []time.Time, t time.Time) int { return slices.IndexFunc(all, t.Equal) }
 
 // without returns a copy of the times without the time at index i.

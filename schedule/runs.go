@@ -138,7 +138,6 @@ func (s *State) newRun(t, now time.Time) Run {
 	return Run{InstanceID: RunID(s.Schedule.ID, t), Due: t, StartedAt: now}
 }
 
-// runInput returns the input of a run.
 func (s *Schedule) runInput() json.RawMessage {
 	if len(s.Input) == 0 {
 		return json.RawMessage("null")

@@ -97,7 +97,6 @@ func (h functionMaker) add(spec functionSpec) awslambda.Function {
 	return awslambda.NewFunction(h.Construct, jsii.String(spec.id), props)
 }
 
-// commonProps returns the props of all functions.
 func (h functionMaker) commonProps() *awslambda.FunctionProps {
 	props := &awslambda.FunctionProps{
 		Handler:      jsii.String("bootstrap"),

@@ -30,7 +30,6 @@ var sentinels = map[string]error{
 	apiwire.CodeLockLimit:            provider.ErrLockLimit,
 }
 
-// errorOf returns the error of a problem.
 func (c *Client) errorOf(o *api.Operation, call *Call, p *apiwire.Problem) error {
 	if call.Errors != nil {
 		if err := call.Errors(p); err != nil {

@@ -1,5 +1,5 @@
 // Package apiwire has the parts of the HTTP API that its server and its clients share: the codes of problems, the
-// problem document, and the form of IDs in paths.
+// problem document, responses, and the form of IDs in paths.
 package apiwire
 
 // The codes of problems, for programs. They only grow.

@@ -99,7 +99,6 @@ func (i *Instance) query(name string, input json.RawMessage) {
 // queryHandlers are the query handlers of an execution, by the names of queries.
 type queryHandlers map[string]QueryHandler
 
-// find returns the handler of a query.
 func (h queryHandlers) find(instanceID, name string) (QueryHandler, error) {
 	handler := h[name]
 	if handler == nil {

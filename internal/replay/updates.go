@@ -40,7 +40,6 @@ func (x *execution) makeUpdates() *updates.Updates {
 	return x.updates
 }
 
-// updateHost implements updates.Host.
 type updateHost struct{ x *execution }
 
 func (h updateHost) Protect(code func())  { h.x.protect(code) }

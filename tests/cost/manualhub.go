@@ -13,10 +13,10 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/dispatch"
-	"github.com/perdure/perdure/internal/meter"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/internal/meter"
 )
 
 // Queues has the methods of SQS that a mapping uses.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/latency"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/tests/cost"
+	"github.com/perdure/perdure/tests/internal/latency"
 )
 
 // Shape is an orchestration whose steps are timed.

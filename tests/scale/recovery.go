@@ -9,9 +9,9 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/latency"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/tests/internal/latency"
 )
 
 // Recovery has the durations of the recovery of blocked instances, in virtual time with the latencies of AWS.

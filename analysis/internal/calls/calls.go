@@ -128,7 +128,6 @@ func (ck *checker) mayOnlyRead(call *ast.CallExpr, what string) {
 	})
 }
 
-// versions checks a call of Version.
 func (ck *checker) versions(c *ast.CallExpr) {
 	if _, named := ast.Unparen(c.Args[1]).(*ast.Ident); !named && ck.constant(c.Args[1]) == nil {
 		ck.Report(rules.Change, c.Args[1].Pos(), "",

@@ -12,7 +12,6 @@ import (
 	"github.com/perdure/perdure/analysis/internal/syntax"
 )
 
-// compensates checks a call of Compensate.
 func (ck *checker) compensates(c *ast.CallExpr) {
 	if d, ok := ck.stack[len(ck.stack)-1].(*ast.DeferStmt); !ok || d.Call != c {
 		ck.Report(rules.Compensation, c.Pos(), "",

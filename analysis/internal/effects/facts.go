@@ -61,7 +61,6 @@ func (e *effect) through(verb, name string) effect {
 	return e2
 }
 
-// describe describes the effect of a function.
 func (e *effect) describe(function string) string {
 	var b strings.Builder
 	b.WriteString(function)

@@ -157,7 +157,6 @@ func (g *Graph) propagate() {
 	}
 }
 
-// addEffectsOfCalls reports whether it added an effect.
 func (g *Graph) addEffectsOfCalls(n *node) (changed bool) {
 	for _, c := range n.calls {
 		for _, e := range g.effectsOf(c) {

@@ -55,7 +55,6 @@ func (p *Package) addIgnore(file *ast.File, group *ast.CommentGroup, c *ast.Comm
 	p.ignores = append(p.ignores, i)
 }
 
-// codeOnLine reports whether a line has code.
 func codeOnLine(fset *token.FileSet, file *ast.File, line int) bool {
 	found := false
 	ast.Inspect(file, func(n ast.Node) bool {

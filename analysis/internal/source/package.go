@@ -24,7 +24,6 @@ type Settings struct {
 	Warnings bool
 }
 
-// enables reports whether the settings enable a rule.
 func (s *Settings) enables(r *rules.Rule) bool {
 	return !slices.Contains(s.Disabled, r.ID) && (s.Warnings || !r.Warning)
 }

@@ -32,21 +32,22 @@ const (
 )
 
 // Cancellation is a cancelled part of an execution. client converts it to its Cancellation, which has the same fields.
+// The tags are for responses of the HTTP API.
 type Cancellation struct {
-	Target  Target
-	ID      int64
-	Name    string
-	ChildID string
+	Target  Target `json:"target"`
+	ID      int64  `json:"id"`
+	Name    string `json:"name"`
+	ChildID string `json:"childId"`
 
-	Reason      string
-	Message     string
-	RequestedBy string
-	DecidedAt   time.Time
+	Reason      string    `json:"reason"`
+	Message     string    `json:"message"`
+	RequestedBy string    `json:"requestedBy"`
+	DecidedAt   time.Time `json:"decidedAt"`
 
-	SeenAt  time.Time
-	EndedAt time.Time
-	End     provider.CancelOutcome
-	Error   *history.Failure
+	SeenAt  time.Time              `json:"seenAt"`
+	EndedAt time.Time              `json:"endedAt"`
+	End     provider.CancelOutcome `json:"end"`
+	Error   *history.Failure       `json:"error"`
 }
 
 // Log contains the cancellations of an execution in the order in which they were decided.

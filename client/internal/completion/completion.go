@@ -103,7 +103,6 @@ func (t *attempt) rejected(reason Reason) *TokenError {
 	return e
 }
 
-// payload describes a payload of the attempt.
 func (t *attempt) payload(kind perdure.PayloadKind) perdure.PayloadInfo {
 	return perdure.PayloadInfo{InstanceID: t.InstanceID, ExecutionID: t.ExecutionID, Kind: kind, Name: t.Name}
 }

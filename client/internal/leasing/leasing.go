@@ -21,8 +21,11 @@ const (
 	maxHandleBytes = 2 << 10
 )
 
-// Lease corresponds to client.Lease.
-type Lease struct{ Token, ReceiptHandle string }
+// Lease corresponds to client.Lease. The tags are for requests to the HTTP API.
+type Lease struct {
+	Token         string `json:"token"`
+	ReceiptHandle string `json:"receiptHandle"`
+}
 
 // Renewal corresponds to client.LeaseRenewal.
 type Renewal struct {

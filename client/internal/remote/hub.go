@@ -39,12 +39,6 @@ type reason struct {
 	Message string `json:"message,omitempty"`
 }
 
-// accepted is the response to a call that sends something.
-type accepted struct {
-	InstanceID string `json:"instanceId"`
-	NotPaused  bool   `json:"notPaused"`
-}
-
 // sends holds the operation that sends a kind of message, and the problem that a repeated call may find if the first
 // one has taken effect.
 var sends = map[provider.MessageKind]struct{ operation, settled string }{
@@ -96,7 +90,7 @@ func (h *Hub) accept(ctx context.Context, call apiclient.Call) (paused bool, err
 	if err != nil {
 		return false, err
 	}
-	var a accepted
+	var a apiwire.AcceptedResponse
 	if len(resp.Body) > 0 {
 		err = resp.Decode(&a)
 	}
@@ -313,7 +307,7 @@ func (h *Hub) Restart(ctx context.Context, instanceID string, o *starting.Option
 	}
 	b := newRestart(o)
 	err = h.call(ctx, clientcall.Start, cmp.Or(b.InstanceID, instanceID), "", func(ctx context.Context) error {
-		a, err := apiclient.Get[accepted](ctx, h.api, apiclient.Call{
+		a, err := apiclient.Get[apiwire.AcceptedResponse](ctx, h.api, apiclient.Call{
 			Operation: "restartInstance", Path: []string{instanceID}, InstanceID: instanceID, NamesOther: true, Body: b,
 			Errors: restartErrors,
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/client/internal/cancellog"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/apiclient"
+	"github.com/perdure/perdure/internal/apiwire"
 	"github.com/perdure/perdure/internal/inputcheck"
 	"github.com/perdure/perdure/provider"
 )
@@ -182,13 +183,6 @@ func (r Reader[S, P]) List(
 	return p.Items, p.NextCursor, err
 }
 
-// execution has the JSON of client.Execution.
-type execution struct {
-	ExecutionID string    `json:"executionId"`
-	Number      int64     `json:"number"`
-	StartedAt   time.Time `json:"startedAt"`
-}
-
 // ExecutionsPage returns a page of executions.
 func (h *Hub) ExecutionsPage(
 	ctx context.Context, instanceID string, limit int, cursor string,
@@ -196,14 +190,11 @@ func (h *Hub) ExecutionsPage(
 	if err := inputcheck.InstanceID(instanceID); err != nil {
 		return nil, "", err
 	}
-	p, err := apiclient.Get[page[execution]](ctx, h.api, apiclient.Call{
+	p, err := apiclient.Get[page[provider.Execution]](ctx, h.api, apiclient.Call{
 		Operation: "listExecutions", Path: []string{instanceID}, InstanceID: instanceID,
 		Query: paged(url.Values{}, limit, cursor),
 	})
-	for _, x := range p.Items {
-		items = append(items, provider.Execution(x))
-	}
-	return items, p.NextCursor, err
+	return p.Items, p.NextCursor, err
 }
 
 // ListExecutions yields the executions of an instance, page by page.
@@ -265,22 +256,6 @@ func (h *Hub) Events(
 	})
 }
 
-// cancellation has the JSON of client.Cancellation.
-type cancellation struct {
-	Target      cancellog.Target       `json:"target"`
-	ID          int64                  `json:"id"`
-	Name        string                 `json:"name"`
-	ChildID     string                 `json:"childId"`
-	Reason      string                 `json:"reason"`
-	Message     string                 `json:"message"`
-	RequestedBy string                 `json:"requestedBy"`
-	DecidedAt   time.Time              `json:"decidedAt"`
-	SeenAt      time.Time              `json:"seenAt"`
-	EndedAt     time.Time              `json:"endedAt"`
-	End         provider.CancelOutcome `json:"end"`
-	Error       *history.Failure       `json:"error"`
-}
-
 // Cancellations yields the cancellations of an execution, page by page.
 func (h *Hub) Cancellations(
 	ctx context.Context, of history.ExecutionRef,
@@ -301,18 +276,16 @@ func (h *Hub) CancellationsPage(
 		query.Set(paramExecution, of.ExecutionID)
 	}
 	resp, err := apiclient.Get[struct {
-		page[cancellation]
+		page[cancellog.Cancellation]
 
 		ExecutionID string    `json:"executionId"`
 		StartedAt   time.Time `json:"startedAt"`
 	}](ctx, h.api, apiclient.Call{
 		Operation: "listCancellations", Path: []string{of.InstanceID}, InstanceID: of.InstanceID, Query: query,
 	})
-	p = cancellog.Page{ExecutionID: resp.ExecutionID, StartedAt: resp.StartedAt, NextCursor: resp.NextCursor}
-	for i := range resp.Items {
-		p.Items = append(p.Items, cancellog.Cancellation(resp.Items[i]))
-	}
-	return p, err
+	return cancellog.Page{
+		ExecutionID: resp.ExecutionID, StartedAt: resp.StartedAt, Items: resp.Items, NextCursor: resp.NextCursor,
+	}, err
 }
 
 // Pending returns the pending items of an execution. The API has those of the current execution; an earlier one has
@@ -344,7 +317,7 @@ func (r Reader[S, P]) Pending(
 		return p, nil
 	}
 	var unread struct {
-		Unread *leaseError `json:"unread"`
+		Unread *apiwire.ReadError `json:"unread"`
 	}
 	if err := json.Unmarshal(resp.Pending, &unread); err != nil {
 		return p, fmt.Errorf("pending items: %w", err)

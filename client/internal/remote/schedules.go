@@ -63,7 +63,7 @@ func (r Schedules[C]) Trigger(ctx context.Context, id, runKey string) (runID str
 	}
 	instanceID := schedule.InstanceID(id)
 	err = r.call(ctx, clientcall.Raise, instanceID, schedule.CommandEvent, func(ctx context.Context) error {
-		a, err := apiclient.Get[accepted](ctx, r.api, apiclient.Call{
+		a, err := apiclient.Get[apiwire.AcceptedResponse](ctx, r.api, apiclient.Call{
 			Operation: "runSchedule", Path: []string{id}, InstanceID: instanceID, NamesOther: true, Key: runKey,
 			KeyIsOptional: optional,
 		})

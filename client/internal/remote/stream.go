@@ -27,7 +27,7 @@ func (h *Hub) CurrentExecution(ctx context.Context, instanceID string) (executio
 	if err := inputcheck.InstanceID(instanceID); err != nil {
 		return "", err
 	}
-	x, err := apiclient.Get[execution](ctx, h.api, apiclient.Call{
+	x, err := apiclient.Get[provider.Execution](ctx, h.api, apiclient.Call{
 		Operation: opGet, Path: []string{instanceID}, InstanceID: instanceID, Query: notPending(),
 	})
 	return x.ExecutionID, err

@@ -99,25 +99,17 @@ func (a *Attempts) Heartbeat(ctx context.Context, token string, details any) (ca
 	if err != nil {
 		return cancel, err
 	}
-	r, err := apiclient.Get[struct {
-		Cancel *cancelled `json:"cancel"`
-	}](ctx, a.hub.api, apiclient.Call{
+	r, err := apiclient.Get[apiwire.HeartbeatResponse](ctx, a.hub.api, apiclient.Call{
 		Operation: "beatActivity", Body: &completionBody{Token: token, Details: doc}, Errors: tokenError,
 	})
 	if err != nil {
 		return cancel, err
 	}
-	return r.Cancel.info(), nil
+	return cancelInfo(r.Cancel), nil
 }
 
-// cancelled describes the cancellation of an activity.
-type cancelled struct {
-	Reason      string    `json:"reason"`
-	Message     string    `json:"message"`
-	RequestedAt time.Time `json:"requestedAt"`
-}
-
-func (c *cancelled) info() provider.CancelInfo {
+// cancelInfo returns the cancellation of an activity, if there is one.
+func cancelInfo(c *apiwire.RenewalCancel) provider.CancelInfo {
 	if c == nil {
 		return provider.CancelInfo{}
 	}
@@ -140,25 +132,6 @@ func tokenError(p *apiwire.Problem) error {
 	return e
 }
 
-// lease is a lease of a renewal, and renewal its result.
-type (
-	lease struct {
-		Token         string `json:"token"`
-		ReceiptHandle string `json:"receiptHandle"`
-	}
-	renewal struct {
-		ExpiresAt     time.Time   `json:"expiresAt"`
-		Cancel        *cancelled  `json:"cancel"`
-		CancelUnknown bool        `json:"cancelUnknown"`
-		Error         *leaseError `json:"error"`
-	}
-	leaseError struct {
-		Code      string `json:"code"`
-		Detail    string `json:"detail"`
-		Retryable bool   `json:"retryable"`
-	}
-)
-
 const opRenew = "renewWorkItems"
 
 // Renew renews leases.
@@ -168,14 +141,8 @@ func (h *Hub) Renew(
 	if err := leasing.Check(visibility, leases); err != nil {
 		return nil, err
 	}
-	list := make([]lease, len(leases))
-	for i := range leases {
-		list[i] = lease(leases[i])
-	}
-	resp, err := apiclient.Get[struct {
-		Leases []renewal `json:"leases"`
-	}](ctx, h.api, apiclient.Call{Operation: opRenew, Body: map[string]any{
-		"visibilityTimeout": int64(visibility / time.Second), "leases": list,
+	resp, err := apiclient.Get[apiwire.Renewals](ctx, h.api, apiclient.Call{Operation: opRenew, Body: map[string]any{
+		"visibilityTimeout": int64(visibility / time.Second), "leases": leases,
 	}})
 	switch {
 	case err != nil:
@@ -186,7 +153,10 @@ func (h *Hub) Renew(
 	results := make([]leasing.Renewal, len(leases))
 	for i := range resp.Leases {
 		r := &resp.Leases[i]
-		results[i] = leasing.Renewal{ExpiresAt: r.ExpiresAt, Cancel: r.Cancel.info()}
+		results[i].Cancel = cancelInfo(r.Cancel)
+		if r.ExpiresAt != nil {
+			results[i].ExpiresAt = *r.ExpiresAt
+		}
 		if e := r.Error; e != nil {
 			results[i].Err = leaseErrorOf(e)
 		}
@@ -199,7 +169,7 @@ func (h *Hub) Renew(
 
 var errCancelUnknown = apiclient.NewError(opRenew, "", true, errors.New("the API could not read the cancellation"))
 
-func leaseErrorOf(e *leaseError) error {
+func leaseErrorOf(e *apiwire.RenewalError) error {
 	if e.Code == apiwire.CodeUnknownQueue {
 		return &provider.FieldError{Field: "queue", Problem: "no longer exists: " + e.Detail}
 	}

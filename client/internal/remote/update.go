@@ -22,17 +22,10 @@ import (
 
 // updated is the response to an update.
 type updated struct {
-	Result        json.RawMessage        `json:"result"`
-	EncodedResult *encoded               `json:"resultSealed"`
-	Status        provider.RuntimeStatus `json:"status"`
-	Started       bool                   `json:"started"`
-}
-
-// encoded describes a payload that the API does not return.
-type encoded struct {
-	Codec string `json:"codec"`
-	Key   string `json:"key"`
-	Bytes int64  `json:"bytes"`
+	Result        json.RawMessage              `json:"result"`
+	EncodedResult *updating.EncodedResultError `json:"resultSealed"`
+	Status        provider.RuntimeStatus       `json:"status"`
+	Started       bool                         `json:"started"`
 }
 
 // errFailedUpdate is the cause of an update to which the API responded with a problem.
@@ -158,7 +151,7 @@ func (h *Hub) updateOnce(
 		return nil, h.pace(ctx, from, resp.RetryAfter)
 	}
 	if e := r.EncodedResult; e != nil {
-		return nil, &updating.EncodedResultError{Codec: e.Codec, Key: e.Key, Bytes: e.Bytes}
+		return nil, e
 	}
 	return &provider.UpdateResult{
 		Outcome: provider.UpdateCompleted, Result: history.NewInlinePayload(r.Result),

@@ -73,10 +73,12 @@ func (u *Update) Document() json.RawMessage {
 	return doc
 }
 
-// EncodedResultError reports a completed update whose result the client cannot read.
+// EncodedResultError reports a completed update whose result the client cannot read. The tags are for responses of the
+// HTTP API.
 type EncodedResultError struct {
-	Codec, Key string
-	Bytes      int64
+	Codec string `json:"codec"`
+	Key   string `json:"key"`
+	Bytes int64  `json:"bytes"`
 }
 
 // Error implements error.

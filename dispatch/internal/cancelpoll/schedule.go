@@ -42,7 +42,6 @@ type request struct {
 	activities int
 }
 
-// pollRead describes the read of a poll.
 type pollRead struct {
 	consistency provider.Consistency
 	timeout     time.Duration

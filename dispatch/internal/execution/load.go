@@ -77,7 +77,6 @@ func (l *Loader) Load(
 	return x, nil
 }
 
-// withoutCode returns an execution without its code.
 func (l *Loader) withoutCode(read *provider.Orchestration, state *history.State) *Execution {
 	x := &Execution{head: read.Head, verified: read.Verified, read: read, start: *read.Start(), state: state}
 	x.due = read.Head.Segment == 0 || state.IsDue()

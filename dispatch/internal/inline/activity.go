@@ -274,7 +274,6 @@ func (a *activity) abandon() bool {
 	return true
 }
 
-// outcome returns the outcome of an attempt.
 func (a *activity) outcome(attempt int, value json.RawMessage, failure *history.Failure) *outcome {
 	o := &outcome{attempt: attempt, err: failure}
 	switch {

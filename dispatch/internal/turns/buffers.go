@@ -31,7 +31,6 @@ const (
 	maxReusedEvents = 64
 )
 
-// buffers is the pool of buffers.
 type buffers struct{ pool *sync.Pool }
 
 func newBuffers() buffers {

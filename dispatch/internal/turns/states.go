@@ -44,7 +44,6 @@ func (st state) isTurn() bool {
 	return st == running || st == committing || st == sending || st == parking
 }
 
-// stateSet is a set of states.
 type stateSet uint32
 
 func statesOf(all ...state) (set stateSet) {

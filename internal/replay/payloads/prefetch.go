@@ -35,7 +35,6 @@ type storedResult struct {
 
 func byID(x, y storedResult) int { return int(x.id - y.id) }
 
-// add adds a result in the store.
 func (p *prefetch) add(id int64, r Result) { p.fresh = append(p.fresh, storedResult{id, r}) }
 
 // arrange merges the fresh results into the waiting ones. It drops the taken results when they are more than half, so

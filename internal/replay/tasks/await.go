@@ -139,7 +139,6 @@ func (s *Scheduler) WouldWake(done func(*Task) bool) bool {
 	return slices.ContainsFunc(s.All(), func(c *Coroutine) bool { return !c.Ended() && c.Wait.wouldEnd(done) })
 }
 
-// wouldEnd reports whether the wait would end.
 func (w *wait) wouldEnd(done func(*Task) bool) bool {
 	return slices.ContainsFunc(w.tasks, done) &&
 		!slices.ContainsFunc(w.together, func(t *Task) bool { return !done(t) })

@@ -77,7 +77,6 @@ func (w *endWaits) add(t *Task) {
 	}
 }
 
-// addIn adds a task to the ends of a scope.
 func (w *endWaits) addIn(in *Scope, t *Task) {
 	e := w.of(in)
 	if *e == nil {

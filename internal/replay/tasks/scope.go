@@ -58,7 +58,6 @@ func (s *Scope) isShielded() bool {
 	return s != nil
 }
 
-// makeMembers returns the members of the scope.
 func (s *Scope) makeMembers() *members {
 	if s.members == nil {
 		s.members = &members{}
@@ -78,7 +77,6 @@ func (s *Scope) Derive() *Scope {
 	return d
 }
 
-// adopt adds a task to the scope.
 func (s *Scope) adopt(t *Task) {
 	t.scope = s
 	if !s.listsMembers() {

@@ -133,7 +133,6 @@ func (c *Scopes) decideCancel(group []*Task, how request) error {
 	return nil
 }
 
-// cancelDecision returns the decision to cancel a group of tasks.
 func cancelDecision(group []*Task, how request) (d journal.Decision) {
 	switch group[0].kind {
 	case history.ActivityScheduled:

@@ -79,7 +79,6 @@ type update struct {
 	on             *tasks.Coroutine
 }
 
-// newUpdate returns the update of an event.
 func newUpdate(ev *history.Event, data history.Payload, dataEvent int64) *update {
 	return &update{
 		id: ev.ID, name: ev.Name, updateID: ev.EventID, requestedBy: ev.RequestedBy, data: data, dataEvent: dataEvent,

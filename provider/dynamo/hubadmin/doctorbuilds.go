@@ -14,9 +14,6 @@ import (
 )
 
 const (
-	// workerSilence is the time without a report after which a worker counts as missing. Workers report every five
-	// minutes.
-	workerSilence = 10 * time.Minute
 	// maxChecked is the number of instances of each status that are checked against the deployed build.
 	maxChecked = 1000
 	// checkTime limits the time of this check. Skipping a million ended instances takes half a minute.
@@ -47,14 +44,13 @@ func (x *examination) workers(ctx context.Context) {
 	}
 	for _, queue := range slices.Sorted(maps.Keys(waiting)) {
 		r, reported := reports[queue]
-		silent := x.Now().Sub(r.SeenAt)
-		if waiting[queue] == 0 || reported && silent < workerSilence {
+		if waiting[queue] == 0 || !r.Missing(x.Now()) {
 			continue
 		}
 		what := fmt.Sprintf("about %d work items are waiting, and no worker has ever reported", waiting[queue])
 		if reported {
 			what = fmt.Sprintf("about %d work items are waiting, and the last worker (build %s) reported %v ago",
-				waiting[queue], r.BuildID, silent.Round(time.Minute))
+				waiting[queue], r.BuildID, x.Now().Sub(r.SeenAt).Round(time.Minute))
 		}
 		x.report("queue "+queue, what, "activities wait, and their work items expire after 14 days",
 			"deploy a worker for the queue, or read the worker's log for a failed start or a missing permission")

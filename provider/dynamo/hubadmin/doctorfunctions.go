@@ -44,7 +44,6 @@ func (x *examination) functions(ctx context.Context, mappings []Mapping) {
 	}
 }
 
-// configuration checks the configuration of a function.
 func (x *examination) configuration(of, queue string, c *lambda.GetFunctionConfigurationOutput) {
 	if c.LastUpdateStatus == lambdatypes.LastUpdateStatusFailed || c.State == lambdatypes.StateFailed {
 		x.report(of, "the last deployment failed: "+aws.ToString(c.LastUpdateStatusReason)+aws.ToString(c.StateReason),

@@ -20,7 +20,6 @@ import (
 	"github.com/perdure/perdure/localstack"
 )
 
-// devFlags are the flags of dev.
 type devFlags struct {
 	port      int
 	instances []string

@@ -23,7 +23,6 @@ import (
 //go:embed newapp/*.tmpl
 var newApp embed.FS
 
-// initFlags are the flags of init.
 type initFlags struct{ module, replace string }
 
 // Init returns the command init.

@@ -36,7 +36,6 @@ func (f *replayFlags) check() error {
 	}
 }
 
-// verifyFlags are the flags of verify.
 type verifyFlags struct {
 	replayFlags
 

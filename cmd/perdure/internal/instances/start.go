@@ -17,7 +17,6 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// startFlags are the flags of start.
 type startFlags struct {
 	input   string
 	id      string

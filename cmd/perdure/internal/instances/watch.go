@@ -16,7 +16,6 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// watchFlags are the flags of watch.
 type watchFlags struct{ timeout, interval time.Duration }
 
 // Watch returns the command watch.

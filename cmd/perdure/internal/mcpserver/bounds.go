@@ -160,8 +160,8 @@ func fitting(items []json.RawMessage, limit int) int {
 	return len(items)
 }
 
-// escapeJSON escapes the texts of a JSON document like term.Escape, so that a reader who decodes the document gets no
-// control and format characters either.
+// escapeJSON escapes the texts of a JSON document with term.EscapeRune, so that a reader who decodes the document gets
+// no control and format characters either.
 func escapeJSON(doc []byte) []byte {
 	out := make([]byte, 0, len(doc))
 	for len(doc) > 0 {

@@ -74,7 +74,6 @@ func addChange[In interface{ value() string }](s *server, ch change[In]) {
 	})
 }
 
-// previewOf returns the preview of a change.
 func previewOf[In interface{ value() string }](
 	ctx context.Context, s *server, ch *change[In], c call[In], args string,
 ) (*toolResult, error) {

@@ -265,7 +265,8 @@ func (s *server) inspectDeadLetters(ctx context.Context, c call[letterArgs]) (*i
 			"and retry in a minute because the sweeper may hide them", missing, len(c.in.IDs))
 	}
 	return &inspection{
-		text: operations.DeadLetterTable(found.Items), data: map[string]any{nameItems: deadLetters(found.Items)},
+		text:  operations.DeadLetterTable(found.Items),
+		data:  map[string]any{nameItems: operations.DeadLetterItems(found.Items)},
 		state: strings.Join(seen, "\n"),
 	}, nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/cmd/perdure/internal/operations"
-	"github.com/perdure/perdure/httpapi"
 )
 
 type deadLetterArgs struct {
@@ -18,15 +17,6 @@ type deadLetterArgs struct {
 }
 
 type noArgs struct{}
-
-// deadLetters returns dead letters in the form of the HTTP API.
-func deadLetters(found []admin.DeadLetter) []httpapi.DeadLetter {
-	all := make([]httpapi.DeadLetter, len(found))
-	for i := range found {
-		all[i] = httpapi.NewDeadLetter(&found[i])
-	}
-	return all
-}
 
 func (s *server) deadLetters(ctx context.Context, c call[deadLetterArgs]) (*toolResult, error) {
 	limit, err := limitOf(c.in.Limit, 20, 50)
@@ -39,7 +29,7 @@ func (s *server) deadLetters(ctx context.Context, c call[deadLetterArgs]) (*tool
 	if err != nil {
 		return nil, err
 	}
-	docs, err := encodeItems(deadLetters(found.Items))
+	docs, err := encodeItems(operations.DeadLetterItems(found.Items))
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,6 @@ func (p *events) add(e *history.Event) (bool, error) {
 	return true, nil
 }
 
-// readFirst adds the first events of a history.
 func (p *events) readFirst(all iter.Seq2[history.Event, error]) error {
 	for e, err := range all {
 		if err != nil {

@@ -50,7 +50,6 @@ type list struct {
 	items []json.RawMessage
 }
 
-// encodeItems encodes each item with encodeItem.
 func encodeItems[T any](items []T) ([]json.RawMessage, error) {
 	docs := make([]json.RawMessage, 0, len(items))
 	for i := range items {

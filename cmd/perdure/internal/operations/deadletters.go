@@ -133,7 +133,7 @@ func readDeadLetters(
 }
 
 func (f *foundDeadLetters) list() DeadLetterList {
-	return DeadLetterList{DeadLetters: printable(f.letters), Queues: f.counts}
+	return DeadLetterList{DeadLetters: DeadLetterItems(f.letters), Queues: f.counts}
 }
 
 // printCounts prints the number of dead letters if the list does not show all of them.

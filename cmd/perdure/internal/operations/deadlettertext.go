@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
-func printable(found []admin.DeadLetter) []httpapi.DeadLetter {
+// DeadLetterItems returns dead letters in the form of the HTTP API.
+func DeadLetterItems(found []admin.DeadLetter) []httpapi.DeadLetter {
 	all := make([]httpapi.DeadLetter, len(found))
 	for i := range found {
 		all[i] = httpapi.NewDeadLetter(&found[i])
@@ -42,7 +43,6 @@ func sentText(d *admin.DeadLetter) string {
 	return term.Time(d.SentAt)
 }
 
-// messageText describes the message of a dead letter.
 func messageText(d *admin.DeadLetter) string {
 	about := &d.Subject
 	switch {

@@ -21,7 +21,6 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
-// reconcileFlags are the flags of reconcile.
 type reconcileFlags struct {
 	lookback          string
 	afterRestore, yes bool

@@ -2,21 +2,11 @@ package term
 
 import (
 	"fmt"
-	"strings"
 	"unicode"
 )
 
-// Escape returns a text whose control and format characters, such as those that change the direction of text, are
-// visible as \u and their code. Line feeds and tabs stay. Invalid UTF-8 becomes U+FFFD.
-func Escape(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		b.WriteString(EscapeRune(r))
-	}
-	return b.String()
-}
-
-// EscapeRune returns a character in the form of Escape.
+// EscapeRune returns a character of a text. Control and format characters, such as those that change the direction of
+// text, are visible as \u and their code. Line feeds and tabs stay.
 func EscapeRune(r rune) string {
 	switch {
 	case r == '\n', r == '\t', unicode.IsPrint(r):

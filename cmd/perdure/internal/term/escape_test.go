@@ -1,8 +1,11 @@
 package term
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
-func TestEscape_controlAndFormatCharacters_areVisible(t *testing.T) {
+func TestEscapeRune_controlAndFormatCharacters_areVisible(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"plain ä 漢\n\tx":  "plain ä 漢\n\tx",
@@ -13,7 +16,11 @@ func TestEscape_controlAndFormatCharacters_areVisible(t *testing.T) {
 		"\u2028":          `\u2028`,
 		"invalid \xff it": "invalid \ufffd it",
 	} {
-		if got := Escape(text); got != want {
+		var b strings.Builder
+		for _, r := range text {
+			b.WriteString(EscapeRune(r))
+		}
+		if got := b.String(); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

@@ -86,7 +86,6 @@ func (v *Verification) sampler(limit int) func(*client.Status) {
 	}
 }
 
-// count returns the counts of a version.
 func (v *Verification) count(of scan.Version) *VersionCount {
 	n := v.counts[of]
 	if n == nil {

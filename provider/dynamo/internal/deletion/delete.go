@@ -64,12 +64,12 @@ const maxTries = 10
 // execution after the other and writes a tombstone (R17). The instance item stores the progress, so that any process
 // can continue the deletion with another call.
 func (dl *Deleter) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
-	return dl.deleteIncarnation(ctx, instanceID, "", force)
+	return dl.deleteInSteps(ctx, instanceID, "", force)
 }
 
-// deleteIncarnation deletes the incarnation that startID created, or the current incarnation if startID is empty.
-// It does not delete a later incarnation.
-func (dl *Deleter) deleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error {
+// deleteInSteps deletes the incarnation that startID created, or the current incarnation if startID is empty. It does
+// not delete a later incarnation. Unlike deleteInOneTransaction, it deletes an instance of any status and size.
+func (dl *Deleter) deleteInSteps(ctx context.Context, instanceID, startID string, force bool) error {
 	for range maxTries {
 		it, err := dl.Instances.Get(ctx, instanceID, provider.Strong)
 		switch start := table.GetString(it, table.AttrStartID); {
@@ -181,7 +181,6 @@ func requesterOf(ctx context.Context) string {
 	return history.Requester(name)
 }
 
-// addAttribute adds an attribute to an update.
 func addAttribute(u *types.Update, attribute, value string) {
 	u.UpdateExpression = aws.String(
 		"SET " + attribute + " = :" + attribute + ", " + strings.TrimPrefix(*u.UpdateExpression, "SET "),

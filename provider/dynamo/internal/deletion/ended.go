@@ -32,7 +32,7 @@ func (dl *Deleter) DeleteEnded(ctx context.Context, it table.Item) error {
 			return err
 		}
 	}
-	return IgnoreNotFound(dl.deleteIncarnation(ctx, id, table.GetString(it, table.AttrStartID), false))
+	return IgnoreNotFound(dl.deleteInSteps(ctx, id, table.GetString(it, table.AttrStartID), false))
 }
 
 // IgnoreNotFound returns err unless it is ErrNotFound.
@@ -147,5 +147,5 @@ func (dl *Deleter) DeleteIncarnation(ctx context.Context, instanceID, startID st
 		provider.RuntimeStatus(table.GetString(it, table.AttrStatus)).Terminal():
 		return dl.DeleteEnded(ctx, it)
 	}
-	return IgnoreNotFound(dl.deleteIncarnation(ctx, instanceID, startID, force))
+	return IgnoreNotFound(dl.deleteInSteps(ctx, instanceID, startID, force))
 }

@@ -241,7 +241,6 @@ func errCorrupt(sequence int64, parts []table.Item, err error) error {
 	)
 }
 
-// wrapError adds the instance and the execution to an error.
 func wrapError(instanceID, executionID string, err error) error {
 	return fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, err)
 }

@@ -80,7 +80,6 @@ func (r *rollup) Encode(executionID string) (it table.Item, worth bool) {
 	return it, len(packed) <= len(r.docs)/4
 }
 
-// decodeRollup returns the segments of a rollup.
 func decodeRollup(it table.Item) (segments []provider.Segment, err error) {
 	sk := table.GetString(it, table.AttrSK)
 	var first int64

@@ -108,7 +108,6 @@ func (ss *Starts) wake(ctx context.Context, in *provider.Instance) error {
 	)
 }
 
-// instanceNow returns an instance that starts now.
 func (ss *Starts) instanceNow(instanceID, startID string) provider.Instance {
 	now := ss.now().UTC().Truncate(time.Millisecond) // the precision with which it is stored
 	return provider.Instance{

@@ -34,7 +34,6 @@ type deletingMark struct {
 	Last int `json:"last,omitempty"`
 }
 
-// position returns the position in a partition.
 func (m *deletingMark) position(partition int) instances.IndexPosition {
 	return positionIn(m.IndexPosition, m.More, partition)
 }

@@ -102,7 +102,6 @@ func (m blockedRound) pastWith(build string, now time.Time) map[string]time.Time
 	return past
 }
 
-// position returns the position of the round in a partition.
 func (m blockedRound) position(partition int) instances.IndexPosition {
 	return positionIn(m.At, m.More, partition)
 }
@@ -139,7 +138,6 @@ func withPosition(
 	return first, changed
 }
 
-// startedAt returns the start of the round.
 func (m blockedRound) startedAt() time.Time { return m.Next.Add(-roundTime(m.Round)) }
 
 // roundTime returns the length of the round after n others.

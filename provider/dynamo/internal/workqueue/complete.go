@@ -93,7 +93,6 @@ func splitLost(
 // maxBundleBytes limits a bundle to well under the maximum size of a message.
 const maxBundleBytes = sqsqueue.MessageLimit / 2
 
-// bundleOutcomes returns the messages with the outcomes of work items.
 func bundleOutcomes(done []provider.CompletedWorkItem) []provider.Message {
 	size := outcomeBytes
 	if fitOneMessage(done) {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/perdure/perdure/internal/meter"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/tests/internal/meter"
 )
 
 // Source returns the duration of the next call, given its distribution.

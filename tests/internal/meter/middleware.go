@@ -17,10 +17,10 @@ func (m *Meter) AddTo(cfg *aws.Config) { cfg.APIOptions = append(cfg.APIOptions,
 func (m *Meter) addMiddleware(stack *middleware.Stack) error {
 	request := middleware.InitializeMiddlewareFunc("perdure.MeterAsk", requestCapacity)
 	if err := stack.Initialize.Add(request, middleware.Before); err != nil {
-		return err //nolint:wrapcheck // the SDK names the client and the call
+		return err
 	}
 	count := middleware.FinalizeMiddlewareFunc("perdure.MeterCount", m.count)
-	return stack.Finalize.Insert(count, "Retry", middleware.After) //nolint:wrapcheck // as above
+	return stack.Finalize.Insert(count, "Retry", middleware.After)
 }
 
 type inputKey struct{}
@@ -32,7 +32,7 @@ func requestCapacity(
 ) (middleware.InitializeOutput, middleware.Metadata, error) {
 	in.Parameters = withCapacity(in.Parameters)
 	ctx = middleware.WithStackValue(ctx, inputKey{}, in.Parameters)
-	return next.HandleInitialize(ctx, in) //nolint:wrapcheck // the error of the client
+	return next.HandleInitialize(ctx, in)
 }
 
 func (m *Meter) count(
@@ -41,7 +41,7 @@ func (m *Meter) count(
 	out, metadata, err := next.HandleFinalize(ctx, in)
 	input := middleware.GetStackValue(ctx, inputKey{})
 	m.Observe(input, out.Result, err, sentBytes(in.Request), receivedBytes(metadata))
-	return out, metadata, err //nolint:wrapcheck // the error of the client
+	return out, metadata, err
 }
 
 func sentBytes(request any) int64 {

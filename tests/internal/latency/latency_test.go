@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure/internal/latency"
+	"github.com/perdure/perdure/tests/internal/latency"
 )
 
 func TestCurrent_hasDateAndSources(t *testing.T) {
