@@ -1,6 +1,10 @@
 package simaws
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/perdure/perdure/internal/reservedwords"
+)
 
 // token is a token of an expression: an operator, a bracket, a name, or a placeholder with its "#" or ":".
 type token string
@@ -146,7 +150,7 @@ func (p *parser) operand() (operand, error) {
 	case ':':
 		p.used.addValue(t)
 	default:
-		if isReserved(t) {
+		if reservedwords.Has(t) {
 			return operand{}, invalid(
 				"Invalid %s: Attribute name is a reserved keyword; reserved keyword: %s", p.kind, t)
 		}

@@ -3,6 +3,8 @@ package simaws
 import (
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/reservedwords"
 )
 
 // project parses a projection: whole attributes by name or alias, without duplicates. It adds the aliases to the used
@@ -31,7 +33,7 @@ func (s *scope) project(expression *string, used placeholders) (names []string, 
 					invalid("Invalid ProjectionExpression: An expression attribute name used in the document path "+
 						"is not defined; attribute name: %s", alias)
 			}
-		case isReserved(name):
+		case reservedwords.Has(name):
 			return nil, used,
 				invalid("Invalid ProjectionExpression: Attribute name is a reserved keyword; reserved keyword: %s",
 					name)

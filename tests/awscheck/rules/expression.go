@@ -3,6 +3,8 @@ package rules
 import (
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/reservedwords"
 )
 
 // Limits of expressions, from "Quotas in Amazon DynamoDB".
@@ -26,6 +28,7 @@ func checkExpressions(r *report, path string, in fields, names ...string) {
 		}
 		found = true
 		checkExpression(r, join(path, name), expression)
+		checkNames(r, join(path, name), expression, keywords(name))
 		for _, token := range tokens(expression) {
 			if token[0] == '#' || token[0] == ':' {
 				used[token] = true
@@ -96,6 +99,25 @@ func checkExpression(r *report, path, expression string) {
 }
 
 var logical = []string{"AND", "OR", "NOT", "BETWEEN", "IN"}
+
+// keywords returns the keywords of an expression.
+func keywords(expression string) []string {
+	if expression == updateExpression {
+		return clauses
+	}
+	return logical
+}
+
+// checkNames checks that the attribute names in an expression are not reserved words.
+func checkNames(r *report, path, expression string, keywords []string) {
+	all := tokens(expression)
+	for i, token := range all {
+		function := i+1 < len(all) && all[i+1] == "("
+		if !function && reservedwords.Has(token) && !slices.Contains(keywords, strings.ToUpper(token)) {
+			r.addf(path, "%s is a reserved word; use a placeholder", token)
+		}
+	}
+}
 
 // tokens splits an expression into names, placeholders, operators and punctuation.
 func tokens(expression string) []string {

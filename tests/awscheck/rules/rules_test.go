@@ -129,6 +129,9 @@ func TestCheck_expression_violatesOneRule(t *testing.T) {
 		"changed key":          {"dynamodb:UpdateItem", update("SET a = if_not_exists(a, :v), #k = :v", names+`{"#k":"sk"}`+values+`{":v":{"S":"x"}}`), "UpdateExpression: the expression changes the key attribute sk"},
 		"same path":            {"dynamodb:UpdateItem", update("SET a = :v REMOVE a", values+`{":v":{"S":"x"}}`), "UpdateExpression: two paths overlap: a"},
 		"path in a path":       {"dynamodb:UpdateItem", update("SET a.b[0] = :v, a.b = :v", values+`{":v":{"S":"x"}}`), "UpdateExpression: two paths overlap: a.b"},
+		"reserved word":        {"dynamodb:UpdateItem", update("SET status = :v", values+`{":v":{"S":"x"}}`), "UpdateExpression: status is a reserved word; use a placeholder"},
+		"part of a path":       {"dynamodb:GetItem", `{"TableName":"hub",` + key + `,"ProjectionExpression":"a, b[0].Name"}`, "ProjectionExpression: Name is a reserved word"},
+		"keyword elsewhere":    {"dynamodb:DeleteItem", `{"TableName":"hub",` + key + `,"ConditionExpression":"attribute_exists(add)"}`, "ConditionExpression: add is a reserved word"},
 		"empty index key":      {"dynamodb:UpdateItem", update("SET due = :v", values+`{":v":{"S":""}}`), "UpdateExpression.due: a key attribute is empty"},
 	} {
 		t.Run(name, c.run)
@@ -307,6 +310,7 @@ func TestCheck_requestAtTheLimits_isAccepted(t *testing.T) {
 		"item of 400 KB":      {"dynamodb:PutItem", put(`,"a":{"S":"` + text(400<<10-7) + `"}`)},
 		"values":              {"dynamodb:PutItem", put(`,"n":{"N":"-1.50e125"},"z":{"N":"0"},"t":{"N":"1e-130"},"s":{"SS":["a","b"]},"e":{"S":""},"d":{"N":"` + strings.Repeat("1", 38) + `"}`)},
 		"update":              {"dynamodb:UpdateItem", update("SET #a.b = :v, a.c = if_not_exists(a.c, :v), due = :v REMOVE d[1], d[0] ADD n :n", names+`{"#a":"a"}`+values+`{":v":{"S":"x"},":n":{"N":"1"}}`)},
+		"keywords":            {"dynamodb:DeleteItem", `{"TableName":"hub",` + key + `,"ConditionExpression":"a Between :v AND :v and not size (b) in (:v) OR #status = :v"` + names + `{"#status":"status"}` + values + `{":v":{"N":"1"}}}`},
 		"update of nothing":   {"dynamodb:UpdateItem", `{"TableName":"hub",` + key + `}`},
 		"query of an index":   {"dynamodb:Query", `{"TableName":"hub","IndexName":"byDue","KeyConditionExpression":"#d = :d AND created BETWEEN :a AND :b","FilterExpression":"attribute_not_exists(x.sk)","ExclusiveStartKey":` + item(`,"due":{"S":"d"},"created":{"N":"1"}`) + names + `{"#d":"due"}` + values + `{":d":{"S":"d"},":a":{"N":"1"},":b":{"N":"2"}}}`},
 		"unknown table":       {"dynamodb:GetItem", `{"TableName":"other","Key":{"id":{"S":"x"}}}`},

@@ -16,15 +16,19 @@ const (
 	mostAttributes      = 10
 	mostAttributeName   = 256
 	mostReceiveMessages = 10
+	mostEntryID         = 80
+	mostMessageID       = 128 // of groups and deduplication
 )
 
 var (
-	entryID       = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
-	messageID     = regexp.MustCompile(`^[!-~]{1,128}$`) // of groups and deduplication
+	entryID       = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	messageID     = regexp.MustCompile(`^[!-~]+$`)
 	attributeName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 )
 
 func sendMessage(r *report, in fields) { checkMessage(r, "", in, isFIFO(in)) }
+
+func isMessageID(id string) bool { return len(id) <= mostMessageID && messageID.MatchString(id) }
 
 func isFIFO(in fields) bool { return strings.HasSuffix(text(in, "QueueUrl"), ".fifo") }
 
@@ -43,8 +47,8 @@ func checkMessage(r *report, path string, in fields, fifo bool) int {
 	}
 	r.within(in, path, "DelaySeconds", 0, mostDelaySeconds)
 	for _, name := range []string{"MessageGroupId", "MessageDeduplicationId"} {
-		if id, ok := in[name].(string); ok && !messageID.MatchString(id) {
-			r.addf(join(path, name), "%q is not 1 to 128 characters from ! to ~", shorten(id))
+		if id, ok := in[name].(string); ok && !isMessageID(id) {
+			r.addf(join(path, name), "%q is not 1 to %d characters from ! to ~", shorten(id), mostMessageID)
 		}
 	}
 	switch {
@@ -110,8 +114,8 @@ func checkBatch(r *report, in fields) []fields {
 	}
 	for i, entry := range entries {
 		id, path := text(entry, "Id"), fmt.Sprintf("Entries[%d].Id", i)
-		if !entryID.MatchString(id) {
-			r.addf(path, "%q is not 1 to 80 letters, digits, hyphens and underscores", shorten(id))
+		if len(id) > mostEntryID || !entryID.MatchString(id) {
+			r.addf(path, "%q is not 1 to %d letters, digits, hyphens and underscores", shorten(id), mostEntryID)
 		}
 		if seen[id] {
 			r.addf(path, "another entry has the ID %q", shorten(id))
@@ -126,8 +130,9 @@ func receiveMessage(r *report, in fields) {
 	r.within(in, "", "WaitTimeSeconds", 0, mostWaitSeconds)
 	r.within(in, "", "VisibilityTimeout", 0, mostVisibility)
 	id, ok := in["ReceiveRequestAttemptId"].(string)
-	if ok && (!isFIFO(in) || !messageID.MatchString(id)) {
-		r.addf("ReceiveRequestAttemptId", "the ID is for FIFO queues, with 1 to 128 characters from ! to ~")
+	if ok && (!isFIFO(in) || !isMessageID(id)) {
+		r.addf("ReceiveRequestAttemptId", "the ID is for FIFO queues, with 1 to %d characters from ! to ~",
+			mostMessageID)
 	}
 }
 

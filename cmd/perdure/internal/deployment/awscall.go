@@ -1,25 +1,17 @@
 package deployment
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
+	"github.com/perdure/perdure/internal/awsrequest"
 )
 
 // Limits of a call. The pauses between its attempts add up to about three minutes.
@@ -32,34 +24,7 @@ const (
 )
 
 // APIError is an error response of AWS.
-type APIError struct {
-	// Operation is the operation that failed, for example "create change set".
-	Operation string
-	// Code is the error code of AWS. It is empty if the response has no body.
-	Code    string
-	Message string
-	Status  int // the HTTP status
-}
-
-// Error implements error.
-func (e *APIError) Error() string {
-	text := e.Operation + ": " + e.Code
-	if e.Code == "" {
-		text += fmt.Sprintf("HTTP status %d", e.Status)
-	}
-	if e.Message != "" {
-		text += ": " + e.Message
-	}
-	switch {
-	case e.Code == "" && e.Status == http.StatusBadRequest: // the response to a HEAD request has no body
-		text += "; check whether the AWS credentials have expired"
-	case slices.Contains([]string{"ExpiredToken", "ExpiredTokenException"}, e.Code):
-		text += "; renew the AWS credentials, then run the command again"
-	case slices.Contains([]string{"RequestExpired", "RequestTimeTooSkewed", "SignatureDoesNotMatch"}, e.Code):
-		text += "; check the AWS credentials and the clock of this machine"
-	}
-	return text
-}
+type APIError = awsrequest.APIError
 
 // hasCode reports whether an error is a response of AWS with one of the codes.
 func hasCode(err error, codes ...string) bool {
@@ -69,42 +34,23 @@ func hasCode(err error, codes ...string) bool {
 
 // isTransient reports whether the same request may succeed later.
 func isTransient(err error) bool {
-	e, ok := errors.AsType[*APIError](err)
-	if !ok {
-		_, noResponse := errors.AsType[*responseError](err)
-		return noResponse
-	}
-	_, throttled := retry.DefaultThrottleErrorCodes[e.Code]
-	return throttled || e.Status >= http.StatusInternalServerError || e.Status == http.StatusTooManyRequests ||
-		slices.Contains([]string{"OperationAborted", "RequestTimeout", "RequestTimeoutException"}, e.Code)
+	_, timedOut := errors.AsType[*aws.RequestCanceledError](err) // the attempt, not the call
+	e, refused := errors.AsType[*APIError](err)
+	return timedOut || refused && (e.Status == http.StatusTooManyRequests || e.Code == "OperationAborted") ||
+		awsrequest.IsTransient(err)
 }
 
-// responseError reports a request without a complete response. AWS may have processed the request.
-type responseError struct{ cause error }
-
-func (e *responseError) Error() string { return e.cause.Error() }
-func (e *responseError) Unwrap() error { return e.cause }
-
-// caller makes signed calls to AWS and repeats calls that failed temporarily. It is small, because the packages of the
-// SDK for CloudFormation and S3 would double the time to compile this tool.
+// caller makes calls to AWS and repeats calls that failed temporarily.
 type caller struct {
-	credentials aws.CredentialsProvider
-	region      string
-	http        interface {
-		Do(req *http.Request) (*http.Response, error)
-	}
-	now   func() time.Time
-	sleep func(ctx context.Context, d time.Duration) error
+	sender *awsrequest.Sender
+	region string
+	sleep  func(ctx context.Context, d time.Duration) error
 }
 
 func newCaller(
 	cfg *aws.Config, now func() time.Time, sleep func(ctx context.Context, d time.Duration) error,
 ) *caller {
-	c := &caller{credentials: cfg.Credentials, region: cfg.Region, http: cfg.HTTPClient, now: now, sleep: sleep}
-	if c.http == nil {
-		c.http = awshttp.NewBuildableClient()
-	}
-	return c
+	return &caller{sender: awsrequest.New(cfg, now), region: cfg.Region, sleep: sleep}
 }
 
 const contentType = "Content-Type"
@@ -144,74 +90,11 @@ func (c *caller) call(ctx context.Context, r *request) ([]byte, error) {
 func (c *caller) send(ctx context.Context, r *request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, r.method, r.url, bytes.NewReader(r.body))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", r.operation, err)
-	}
-	for name, value := range r.header {
-		req.Header.Set(name, value)
-	}
-	if err := c.sign(ctx, req, r); err != nil {
-		return nil, err
-	}
-	response, err := c.http.Do(req)
-	if err != nil {
-		return nil, &responseError{fmt.Errorf("%s: %w", r.operation, err)}
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, responseLimit))
-	if err != nil {
-		return nil, &responseError{fmt.Errorf("%s: %w", r.operation, err)}
-	}
-	if response.StatusCode >= http.StatusMultipleChoices {
-		return nil, decodeError(r.operation, response.StatusCode, body)
-	}
-	return body, nil
-}
-
-func (c *caller) sign(ctx context.Context, req *http.Request, r *request) error {
-	credentials, err := c.credentials.Retrieve(ctx)
-	if err != nil {
-		return fmt.Errorf("%s: retrieve AWS credentials: %w", r.operation, err)
-	}
-	sum := sha256.Sum256(r.body)
-	hash := hex.EncodeToString(sum[:])
-	if r.service == serviceS3 {
-		req.Header.Set("X-Amz-Content-Sha256", hash)
-	}
-	if r.withChecksum {
-		req.Header.Set("X-Amz-Sdk-Checksum-Algorithm", "SHA256")
-		req.Header.Set("X-Amz-Checksum-Sha256", base64.StdEncoding.EncodeToString(sum[:]))
-	}
-	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = r.service == serviceS3 })
-	if err := signer.SignHTTP(ctx, credentials, req, hash, r.service, c.region, c.now()); err != nil {
-		return fmt.Errorf("%s: sign request: %w", r.operation, err)
-	}
-	return nil
-}
-
-// decodeError decodes an error response. S3 has the error as root element, CloudFormation below it.
-func decodeError(operation string, status int, body []byte) error {
-	var decoded struct {
-		Code    string `xml:"Code"`
-		Message string `xml:"Message"`
-		Error   struct {
-			Code    string `xml:"Code"`
-			Message string `xml:"Message"`
-		} `xml:"Error"`
-	}
-	_ = xml.Unmarshal(body, &decoded) // a proxy may return another format
-	e := &APIError{Operation: operation, Code: decoded.Code, Message: decoded.Message, Status: status}
-	if e.Code == "" {
-		e.Code, e.Message = decoded.Error.Code, decoded.Error.Message
-	}
-	return e
+	return c.sender.Send(ctx, &awsrequest.Request{
+		Operation: r.operation, Service: r.service, Method: r.method, URL: r.url, Header: r.header, Body: r.body,
+		Checksum: r.withChecksum,
+	}, responseLimit)
 }
 
 // dnsSuffix returns the DNS suffix of the endpoints of a region.
-func dnsSuffix(region string) string {
-	if strings.HasPrefix(region, "cn-") {
-		return "amazonaws.com.cn"
-	}
-	return "amazonaws.com"
-}
+func dnsSuffix(region string) string { return awsrequest.Domain(region) }

@@ -11,9 +11,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/perdure/perdure/internal/sleep"
 )
 
 // response is a response of a service. Status 0 closes the connection.
@@ -110,17 +114,28 @@ func TestCall_permanentErrors_areNotRetried(t *testing.T) {
 	}
 }
 
-func TestCall_noCredentials_fails(t *testing.T) {
-	t.Parallel()
-	s, c := newService(t, response{200, ""})
-	c.credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{}, errors.New("the SSO session has expired")
-	})
-	_, err := stacksOf(s, c).DescribeStack(t.Context(), "a")
-	if err == nil || !strings.Contains(err.Error(), "retrieve AWS credentials: the SSO session has expired") ||
-		len(s.requests) > 0 {
-		t.Errorf("got %v", err)
+// slowHTTP has no response to the first request until the attempt times out.
+type slowHTTP struct{ requests int }
+
+func (h *slowHTTP) Do(r *http.Request) (*http.Response, error) {
+	if h.requests++; h.requests == 1 {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
 	}
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+func TestCall_attemptTimesOut_isRetried(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &slowHTTP{}
+		credentials := credentials.NewStaticCredentialsProvider("AKID", "secret", "")
+		c := newCaller(&aws.Config{HTTPClient: h, Credentials: credentials}, time.Now, sleep.For)
+		_, err := c.call(t.Context(), &request{operation: "a", service: "b", method: http.MethodGet, url: "https://c"})
+		if err != nil || h.requests != 2 {
+			t.Errorf("got %v after %d requests", err, h.requests)
+		}
+	})
 }
 
 func TestCall_interruptedWhileRetrying_returnsCause(t *testing.T) {

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
-	"github.com/aws/smithy-go/encoding/httpbinding"
+	"github.com/perdure/perdure/internal/awsrequest"
 )
-
-const serviceS3 = "s3"
 
 // CodeStore stores the code of functions and templates in a bucket.
 type CodeStore interface {
@@ -47,21 +44,13 @@ func (b *bucket) Bucket() string { return b.name }
 
 // URL implements CodeStore.
 func (b *bucket) URL(key string) string {
-	path := httpbinding.EscapePath(key, false)
-	switch host := "s3." + b.region + "." + dnsSuffix(b.region); {
-	case b.endpoint != "":
-		return strings.TrimSuffix(b.endpoint, "/") + "/" + b.name + "/" + path
-	case strings.Contains(b.name, "."): // the certificate of S3 does not match such a host
-		return "https://" + host + "/" + b.name + "/" + path
-	default:
-		return "https://" + b.name + "." + host + "/" + path
-	}
+	return awsrequest.ObjectURL(b.endpoint, b.region, b.name, key)
 }
 
 // send makes a call for an object, or for the bucket if the key is empty.
 func (b *bucket) send(ctx context.Context, r *request, key, query string) ([]byte, error) {
 	r.operation += " " + b.name
-	r.service, r.url = serviceS3, b.URL(key)+query
+	r.service, r.url = awsrequest.ServiceS3, b.URL(key)+query
 	if r.header == nil {
 		r.header = map[string]string{}
 	}

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/perdure/perdure/internal/awsrequest"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider"
 )
@@ -36,12 +36,6 @@ const (
 	MaxTries   = 6
 	FirstPause = 10 * time.Millisecond
 )
-
-var sdkRetryable = retry.IsErrorRetryables(append(retry.DefaultRetryables, throttles()))
-
-func throttles() retry.IsErrorRetryable {
-	return retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}
-}
 
 // Do repeats f while the same request may succeed (R7), and adds the operation to the error.
 func Do(ctx context.Context, op, instanceID string, f func() error) error {
@@ -80,7 +74,7 @@ func IsRetryable(err error) bool {
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		return onlyTransient(cancelled.CancellationReasons)
 	}
-	return sdkRetryable.IsErrorRetryable(err) == aws.TrueTernary
+	return awsrequest.IsTransient(err)
 }
 
 // onlyTransient reports whether every failure in a transaction is transient. A transaction with a failed condition is

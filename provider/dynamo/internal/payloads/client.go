@@ -2,95 +2,37 @@ package payloads
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/encoding/httpbinding"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/perdure/perdure/internal/awsrequest"
 	"github.com/perdure/perdure/provider"
 )
 
 // Client implements BucketAPI with the REST API of S3.
 type Client struct {
-	credentials aws.CredentialsProvider
-	region      string
-	endpoint    string // the endpoint of an emulator, or empty for AWS
-	http        interface {
-		Do(req *http.Request) (*http.Response, error)
-	}
-	signer *v4.Signer
-	now    func() time.Time
+	sender   *awsrequest.Sender
+	region   string
+	endpoint string // the endpoint of an emulator, or empty for AWS
 }
 
 // NewClient returns an S3 client with the region, credentials, endpoint and HTTP client of a configuration.
 func NewClient(cfg aws.Config, now func() time.Time) *Client {
-	b := &Client{
-		credentials: cfg.Credentials, region: cfg.Region, http: cfg.HTTPClient, now: now,
-		// in the form that S3 requires
-		signer:   v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
-		endpoint: os.Getenv("AWS_ENDPOINT_URL_S3"),
+	return &Client{
+		sender: awsrequest.New(&cfg, now), region: cfg.Region,
+		endpoint: cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), aws.ToString(cfg.BaseEndpoint)),
 	}
-	if b.endpoint == "" && cfg.BaseEndpoint != nil {
-		b.endpoint = *cfg.BaseEndpoint
-	}
-	if b.http == nil {
-		b.http = awshttp.NewBuildableClient()
-	}
-	return b
-}
-
-// url returns the URL of an object, or of the bucket if the key is empty.
-func (b *Client) url(bucket, key string) (*url.URL, error) {
-	base := b.endpoint
-	path := "/" + bucket + "/" + key
-	if base == "" {
-		suffix := domainOf(b.region)
-		if base = "https://s3." + b.region + "." + suffix; !strings.Contains(bucket, ".") {
-			base = "https://" + bucket + ".s3." + b.region + "." + suffix
-			path = "/" + key
-		}
-	}
-	u, err := url.Parse(strings.TrimSuffix(base, "/"))
-	if err != nil {
-		return nil, fmt.Errorf("dynamo: resolve S3 endpoint: %w", err)
-	}
-	u.Path += path
-	u.RawPath = httpbinding.EscapePath(u.Path, false) // the path in its signed form
-	return u, nil
-}
-
-// partitions has the DNS suffixes of the partitions of AWS that do not use amazonaws.com, by the prefix of their
-// regions.
-var partitions = map[string]string{
-	"cn-": "amazonaws.com.cn", "eusc-": "amazonaws.eu", "us-iso-": "c2s.ic.gov", "us-isob-": "sc2s.sgov.gov",
-	"us-isof-": "csp.hci.ic.gov", "eu-isoe-": "cloud.adc-e.uk",
-}
-
-// domainOf returns the DNS suffix of the endpoints of a region.
-func domainOf(region string) string {
-	for prefix, suffix := range partitions {
-		if strings.HasPrefix(region, prefix) {
-			return suffix
-		}
-	}
-	return "amazonaws.com"
 }
 
 // request is an unsigned request to S3.
@@ -101,106 +43,34 @@ type request struct {
 	body                []byte
 }
 
+// operation is the name of requests in errors. Store adds the operation of S3.
+const operation = "S3"
+
 // send makes a signed request and returns the body of the response, up to most bytes.
 func (b *Client) send(ctx context.Context, r *request, most int64) ([]byte, error) {
-	u, err := b.url(r.bucket, r.key)
-	if err != nil {
-		return nil, err
+	address := awsrequest.ObjectURL(b.endpoint, b.region, r.bucket, r.key)
+	if len(r.query) > 0 {
+		address += "?" + r.query.Encode()
 	}
-	u.RawQuery = r.query.Encode()
-	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(r.body))
-	if err != nil {
-		return nil, fmt.Errorf("dynamo: create S3 request: %w", err)
-	}
-	for name, value := range r.header {
-		req.Header.Set(name, value)
-	}
-	sum := sha256.Sum256(r.body)
-	hash := hex.EncodeToString(sum[:])
-	req.Header.Set("X-Amz-Content-Sha256", hash)
-	if len(r.body) > 0 {
-		req.Header.Set("X-Amz-Checksum-Sha256", base64.StdEncoding.EncodeToString(sum[:]))
-	}
-	credentials, err := b.credentials.Retrieve(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("dynamo: retrieve credentials for S3: %w", err)
-	}
-	if err := b.signer.SignHTTP(ctx, credentials, req, hash, "s3", b.region, b.now()); err != nil {
-		return nil, fmt.Errorf("dynamo: sign S3 request: %w", err)
-	}
-
-	response, err := b.http.Do(req)
-	if err != nil {
-		return nil, interruptedCall(ctx, err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode >= http.StatusMultipleChoices {
-		most = responseLimit
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
+	body, err := b.sender.Send(ctx, &awsrequest.Request{
+		Operation: operation, Service: awsrequest.ServiceS3, Method: r.method, URL: address, Header: r.header,
+		Body: r.body, Checksum: len(r.body) > 0,
+	}, most)
 	switch {
-	case err != nil:
-		return nil, interruptedCall(ctx, err)
-	case response.StatusCode >= http.StatusMultipleChoices:
-		return nil, decodeError(response.StatusCode, body)
-	case int64(len(body)) > most:
-		return nil, fmt.Errorf("dynamo: S3 response exceeds %d bytes: %w", most, provider.ErrCorrupt)
+	case errors.Is(err, awsrequest.ErrTooLarge):
+		return nil, fmt.Errorf("dynamo: %w: %w", err, provider.ErrCorrupt)
+	case isMissingObject(err):
+		return nil, provider.ErrNotFound
 	default:
-		return body, nil
+		return body, err
 	}
 }
 
-// interruptedCall returns the error of a call without a complete response. The provider repeats such a call, unless its
-// context has ended.
-func interruptedCall(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return &aws.RequestCanceledError{Err: err}
-	}
-	return &smithyhttp.RequestSendError{Err: err}
+// isMissingObject reports whether an object does not exist. A response to a HEAD request, or from a proxy, has no code.
+func isMissingObject(err error) bool {
+	e, ok := errors.AsType[*awsrequest.APIError](err)
+	return ok && (e.Code == "NoSuchKey" || e.Code == "" && e.Status == http.StatusNotFound)
 }
-
-// bucketError is an error response of S3 in the form of the SDK's errors. Its code and status determine whether the
-// provider repeats the call.
-type bucketError struct {
-	XMLName xml.Name `xml:"Error"`
-	Code    string   `xml:"Code"`
-	Message string   `xml:"Message"`
-	status  int
-}
-
-// decodeError decodes an error response of S3. A response to a HEAD request, or from a proxy, has no error in its
-// body.
-func decodeError(status int, body []byte) error {
-	e := &bucketError{}
-	_ = xml.Unmarshal(body, e)
-	e.status = status
-	if e.Code == "NoSuchKey" || e.Code == "" && status == http.StatusNotFound {
-		return provider.ErrNotFound
-	}
-	return e
-}
-
-// Error implements error.
-func (e *bucketError) Error() string {
-	return fmt.Sprintf("S3: %d %s: %s", e.status, e.Code, e.Message)
-}
-
-// ErrorCode, ErrorMessage and ErrorFault implement smithy.APIError.
-func (e *bucketError) ErrorCode() string { return e.Code }
-
-// ErrorMessage implements smithy.APIError.
-func (e *bucketError) ErrorMessage() string { return e.Message }
-
-// ErrorFault implements smithy.APIError.
-func (e *bucketError) ErrorFault() smithy.ErrorFault {
-	if e.status >= http.StatusInternalServerError {
-		return smithy.FaultServer
-	}
-	return smithy.FaultClient
-}
-
-// HTTPStatusCode returns the HTTP status, like the SDK's response errors.
-func (e *bucketError) HTTPStatusCode() int { return e.status }
 
 // responseLimit is the size limit of responses other than objects. The largest response is a list of 1,000 keys with
 // about 400 KB.
@@ -244,7 +114,7 @@ func (b *Client) CopyObject(ctx context.Context, bucket, from, to string) error 
 		return err
 	}
 	if bytes.Contains(body, []byte("<Error>")) {
-		return decodeError(http.StatusInternalServerError, body)
+		return awsrequest.DecodeError(operation, http.StatusInternalServerError, body)
 	}
 	return nil
 }
@@ -271,7 +141,7 @@ func (b *Client) DeleteObjects(ctx context.Context, bucket string, keys []string
 	}
 	response, err := b.send(ctx, &request{
 		method: http.MethodPost, bucket: bucket, query: url.Values{"delete": {""}}, body: body,
-		header: map[string]string{"Content-Type": "application/xml", "X-Amz-Sdk-Checksum-Algorithm": "SHA256"},
+		header: map[string]string{"Content-Type": "application/xml"},
 	}, responseLimit)
 	if err != nil {
 		return err
@@ -287,10 +157,9 @@ func (b *Client) DeleteObjects(ctx context.Context, bucket string, keys []string
 		return fmt.Errorf("dynamo: decode S3 response: %w", err)
 	}
 	for _, f := range failed.Errors {
-		return &bucketError{
-			Code:    f.Code,
+		return &awsrequest.APIError{
+			Operation: operation, Code: f.Code, Status: http.StatusOK,
 			Message: fmt.Sprintf("%s (%d of %d keys failed): %s", f.Key, len(failed.Errors), len(keys), f.Message),
-			status:  http.StatusOK,
 		}
 	}
 	return nil
@@ -305,7 +174,7 @@ func (b *Client) ListObjects(ctx context.Context, bucket, prefix, after string) 
 	response, err := b.send(ctx, &request{method: http.MethodGet, bucket: bucket, query: query}, responseLimit)
 	if err != nil {
 		if errors.Is(err, provider.ErrNotFound) { // the bucket does not exist
-			err = &bucketError{Code: "NoSuchBucket", status: http.StatusNotFound}
+			err = &awsrequest.APIError{Operation: operation, Code: "NoSuchBucket", Status: http.StatusNotFound}
 		}
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/aws/smithy-go"
+	"github.com/perdure/perdure/internal/awsrequest"
 )
 
 // ExpiryRule is a lifecycle rule of a bucket that deletes objects.
@@ -26,7 +26,7 @@ func (b *Client) ExpiryRules(ctx context.Context, bucket string) ([]ExpiryRule, 
 	response, err := b.send(ctx, &request{
 		method: http.MethodGet, bucket: bucket, query: url.Values{"lifecycle": {""}},
 	}, responseLimit)
-	if refusal, ok := errors.AsType[smithy.APIError](err); ok && refusal.ErrorCode() == "NoSuchLifecycleConfiguration" {
+	if e, ok := errors.AsType[*awsrequest.APIError](err); ok && e.Code == "NoSuchLifecycleConfiguration" {
 		return nil, nil
 	}
 	if err != nil {

@@ -1,27 +1,26 @@
-package simaws
+// Package reservedwords has the reserved words of DynamoDB.
+package reservedwords
 
 import (
 	"strings"
 	"sync"
 )
 
-// isReserved reports whether DynamoDB rejects a word as an attribute name in expressions, in upper or lower case. Such
-// names require an alias. Emulators accept many of these words.
-func isReserved(name string) bool { return reservedWords()[strings.ToUpper(name)] }
+// Has reports whether DynamoDB rejects a word as an attribute name in expressions, in upper or lower case. Such a name
+// requires a placeholder. Emulators accept many of these words.
+func Has(word string) bool { return words()[strings.ToUpper(word)] }
 
-// reservedWords is the list of the DynamoDB developer guide, "Reserved words in DynamoDB".
-//
-//nolint:gochecknoglobals // a constant table, built once when the first expression is parsed
-var reservedWords = sync.OnceValue(func() map[string]bool {
-	words := map[string]bool{}
-	for word := range strings.FieldsSeq(reservedList) {
-		words[word] = true
+var words = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	for word := range strings.FieldsSeq(list) {
+		all[word] = true
 	}
-
-	return words
+	return all
 })
 
-const reservedList = `
+// list is the list of the DynamoDB developer guide, "Reserved words in DynamoDB":
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
+const list = `
 ABORT ABSOLUTE ACTION ADD AFTER AGENT AGGREGATE ALL ALLOCATE ALTER ANALYZE AND ANY ARCHIVE ARE ARRAY AS ASC ASCII
 ASENSITIVE ASSERTION ASYMMETRIC AT ATOMIC ATTACH ATTRIBUTE AUTH AUTHORIZATION AUTHORIZE AUTO AVG BACK BACKUP BASE
 BATCH BEFORE BEGIN BETWEEN BIGINT BINARY BIT BLOB BLOCK BOOLEAN BOTH BREADTH BUCKET BULK BY BYTE CALL CALLED CALLING
