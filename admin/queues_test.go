@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -39,7 +40,8 @@ func eachTransport(t *testing.T, hub interface {
 	t.Run("direct", func(t *testing.T) { t.Parallel(); f(t, admin.New(hub, admin.WithClock(clock))) })
 	t.Run("HTTP", func(t *testing.T) {
 		t.Parallel()
-		api := httptest.NewServer(httpapi.New(client.New(hub), admin.New(hub, admin.WithClock(clock))))
+		api := httptest.NewServer(httpapi.New(client.New(hub), admin.New(hub, admin.WithClock(clock)),
+			httpapi.WithLogger(slog.New(slog.DiscardHandler))))
 		t.Cleanup(api.Close)
 		a, err := admin.Dial(api.URL)
 		if err != nil {

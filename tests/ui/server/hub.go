@@ -57,6 +57,12 @@ func (h *hub) CountWorkItems(context.Context) (map[string]int, error) {
 	return map[string]int{defaultQueue: 3, payments: 1, "printers": 1}, nil
 }
 
+// ReadWorkers returns workers that reported 20 seconds ago, however long the tests take.
+func (h *hub) ReadWorkers(context.Context) (map[string]provider.WorkerReport, error) {
+	report := provider.WorkerReport{BuildID: "b7", SeenAt: time.Now().Add(-20 * time.Second)}
+	return map[string]provider.WorkerReport{defaultQueue: report, payments: report}, nil
+}
+
 // fill creates the instances of the tests. The newest ones have individual histories.
 func (h *hub) fill() {
 	versions := map[string][]string{}
@@ -337,7 +343,6 @@ func (h *hub) waiting(end time.Time) {
 		ActivityID: 3, Attempt: 5, At: end.Add(40 * time.Minute), FailedAt: end.Add(-30 * time.Second),
 		Error: &history.Failure{Type: "timeout", Message: "the bank did not answer in 10 s"},
 	})
-	h.SetWorkers(map[string]time.Time{payments: end, defaultQueue: end})
 }
 
 // order starts an instance whose history has most kinds of events.
