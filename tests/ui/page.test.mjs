@@ -959,17 +959,19 @@ test('the verdict is not “healthy” while something cannot be read, and every
   await page.reload();
   await page.locator('.verdict.ok', { hasText: 'Healthy: no blocked instances, no dead letters, no work without a worker' }).waitFor();
   assert.match(await page.getByRole('region', { name: 'Queues and workers' }).locator('tbody tr').innerText(), /^default\s+2\s+now\s+b7\s+—\s+0\s+—/);
-  assert.equal(await mark.innerText(), '✓\nHub: \nHealthy');
+  assert.match(await mark.innerText(), /^✓\s+Hub:\s+Healthy$/);
   await close();
 });
 
 test('the mark of the verdict costs one request every 15 s, and needs two reads for a queue without a worker', async () => {
   const { page, close } = await view('');
   await page.locator('.instances .row').first().waitFor();
+  const start = Date.now();
+  await page.clock.install({ time: start });
+  await page.clock.pauseAt(start + 3_600_000); // later than a slow machine needs for these calls
   const asked = [];
   let queues = [{ queue: 'default', depth: 0 }];
   await page.route(/\/v1\/(queues|instances\?status=Blocked&limit=100)$/, (r) => { const isQueues = r.request().url().endsWith('queues'); asked.push(isQueues ? 'queues' : 'blocked'); return r.fulfill(json(200, isQueues ? { queues } : { items: [] })); });
-  await page.clock.install();
   await page.goto(`${server.base}/ui?schedules`);
   const word = (text) => page.locator('#health', { hasText: text }).waitFor();
   const after = async (ms, more) => {
@@ -982,7 +984,7 @@ test('the mark of the verdict costs one request every 15 s, and needs two reads 
   assert.deepEqual(asked.sort(), ['blocked', 'queues']);
   assert.deepEqual(await after(14_000, 0), []);
   assert.equal((await after(1500, 1)).length, 1);
-  assert.deepEqual((await Promise.all([after(15_500, 1)])).flat().length, 1);
+  assert.equal((await after(15_500, 1)).length, 1);
   queues = [{ queue: 'default', depth: 1, noWorker: true }];
   while ((await after(15_500, 1))[0] !== 'queues'); // the two parts alternate
   await word('Checking');
