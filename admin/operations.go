@@ -14,6 +14,8 @@ type operations interface {
 	readJob(ctx context.Context, id string) (Job, error)
 	cancelJob(ctx context.Context, id string) (Job, error)
 
+	listQueues(ctx context.Context) ([]Queue, error)
+
 	countDeadLetters(ctx context.Context) ([]DeadLetterCount, error)
 	deadLetters(ctx context.Context, q DeadLetterQuery, limit int) (DeadLetterList, error)
 	redriveDeadLetters(ctx context.Context, q DeadLetterQuery, force bool) (DeadLetterResult, error)

@@ -119,6 +119,13 @@ func (r *remote) cancelJob(ctx context.Context, id string) (Job, error) {
 	return jobOf(&j), err
 }
 
+func (r *remote) listQueues(ctx context.Context) ([]Queue, error) {
+	resp, err := apiclient.Get[struct {
+		Queues []Queue `json:"queues"`
+	}](ctx, r.api, apiclient.Call{Operation: "listQueues"})
+	return resp.Queues, err
+}
+
 func (r *remote) countDeadLetters(ctx context.Context) ([]DeadLetterCount, error) {
 	resp, err := apiclient.Get[struct {
 		Queues []DeadLetterCount `json:"queues"`

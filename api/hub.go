@@ -203,6 +203,11 @@ var (
 // hubOperations are the operations on the hub and its API.
 var hubOperations = []Operation{
 	{
+		ID: "listQueues", Summary: "List queues with their depth, dead letters and workers",
+		Method: http.MethodGet, Path: "/v1/queues", Grant: "GrantRead", Success: schemas{200: "Queues"},
+		Go: on("admin.Queues"), Command: on("queues"), WebUI: on("Queues and workers"),
+	},
+	{
 		ID: "getOpenAPI", Summary: "Get the OpenAPI document",
 		Method: http.MethodGet, Path: "/v1/openapi.json", Grant: "GrantRead", Success: schemas{200: ""},
 		Go: none(ofAPI), Command: none(ofAPI), WebUI: none(ofAPI),

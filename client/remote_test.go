@@ -193,6 +193,7 @@ func (s *server) calls() map[string]func(ctx context.Context) error {
 		},
 		"deleteSchedule": func(ctx context.Context) error { return c.Schedules().Delete(ctx, "s") },
 
+		"listQueues":       func(ctx context.Context) error { _, err := a.Queues(ctx); return err },
 		"countDeadLetters": func(ctx context.Context) error { _, err := a.CountDeadLetters(ctx); return err },
 		"listDeadLetters":  func(ctx context.Context) error { _, err := a.DeadLetters(ctx, letters, 10); return err },
 		"getDeadLetter": func(ctx context.Context) error {

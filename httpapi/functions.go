@@ -19,6 +19,7 @@ type (
 	tokens      struct{ client *client.Client }
 	leases      struct{ client *client.Client }
 	jobs        struct{ admin *admin.Client }
+	queues      struct{ admin *admin.Client }
 	deadLetters struct {
 		admin *admin.Client
 		now   func() time.Time
@@ -79,6 +80,7 @@ func (h *handler) functions(c *client.Client, a *admin.Client) functions {
 		"beatActivity":     t.heartbeat,
 		api.RenewWorkItems: leases{c}.renew,
 
+		"listQueues": queues{a}.list,
 		"getOpenAPI": openAPI,
 		"getHealth":  health,
 	}

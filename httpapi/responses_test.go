@@ -156,7 +156,7 @@ func TestOpenAPI_everyDescribedResponse_isReturned(t *testing.T) {
 		request{post, renew, lease, text, nil}, request{post, renew, lease, nil, down}, request{
 			post, renew, lease, nil, refused,
 		})
-	for target, method := range map[string]string{jobs: get, aJob: get, aJob + "/cancel": post} {
+	for target, method := range map[string]string{jobs: get, aJob: get, aJob + "/cancel": post, "/v1/queues": get} {
 		requests = append(requests, request{method, target, "", nil, nil}, request{method, target, "", nil, down},
 			request{method, target, "", nil, refused}, request{method, target + "?a=1", "", nil, nil})
 	}

@@ -183,6 +183,9 @@ func (w *watcher) run() error {
 	quiet := time.NewTimer(headerDelay)
 	defer quiet.Stop()
 	for {
+		if len(events) == 0 {
+			w.out.Flush()
+		}
 		select {
 		case n, more := <-events:
 			if !more {
@@ -215,9 +218,12 @@ func (w *watcher) readTimeout() time.Duration {
 	return batchGap
 }
 
-// follow reads events in another goroutine, one ahead of the stream, so that a slow reader holds at most two.
+// readAhead is the number of events that are read ahead of the stream. Events that are ready are sent with one flush.
+const readAhead = 8
+
+// follow reads events in another goroutine. A slow reader holds at most readAhead and two more.
 func (w *watcher) follow(ctx context.Context) <-chan next {
-	events := make(chan next)
+	events := make(chan next, readAhead)
 	interval := pollInterval
 	if w.poll {
 		interval = longPollInterval
@@ -313,6 +319,7 @@ func (w *watcher) failure(ctx context.Context, err error) error {
 
 // finish completes the response. After the header, an error becomes the last event.
 func (w *watcher) finish(err error) error {
+	defer w.out.Flush()
 	if !w.out.Begun() {
 		if err == nil {
 			err = w.out.Begin()

@@ -189,14 +189,15 @@ func TestStream_head_returnsHeaderOnly(t *testing.T) {
 	}
 }
 
-// timedWriter records the time of each write, and can be slow.
+// timedWriter records the time of each write and of each flush, and can be slow.
 type timedWriter struct {
 	*httptest.ResponseRecorder
 
-	from  time.Time
-	at    []time.Duration
-	delay time.Duration
-	wrote atomic.Int64
+	from    time.Time
+	at      []time.Duration
+	flushed []time.Duration
+	delay   time.Duration
+	wrote   atomic.Int64
 }
 
 func newTimedWriter() *timedWriter {
@@ -210,6 +211,9 @@ func (w *timedWriter) Write(b []byte) (int, error) {
 	w.wrote.Add(1)
 	return w.ResponseRecorder.Write(b)
 }
+
+// Flush implements http.Flusher.
+func (w *timedWriter) Flush() { w.flushed = append(w.flushed, time.Since(w.from)) }
 
 func streamRequest(ctx context.Context, t *testing.T, query string) *http.Request {
 	t.Helper()
@@ -240,6 +244,34 @@ func TestStream_newEvents_areSentWithinASecond(t *testing.T) {
 		for i := range commits {
 			if late := w.at[2+i] - time.Duration(i+1)*7*time.Second; late < 0 || late > time.Second {
 				t.Errorf("event %d was sent %s after its commit", i, late)
+			}
+		}
+	})
+}
+
+func TestStream_eventsThatAreReady_areFlushedTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t)
+		h.start(t, "one")
+		turn := history.Event{Kind: history.TurnStarted, Time: began, Version: "1.0.0"}
+		for range 99 {
+			h.Append("one", turn)
+		}
+		time.AfterFunc(10*time.Second, func() { h.Append("one", turn) })
+		time.AfterFunc(20*time.Second, func() { h.Append("one", completed("1")) })
+		w := newTimedWriter()
+		w.delay = time.Millisecond // the next events are read during a write
+		h.api.ServeHTTP(w, streamRequest(t.Context(), t, ""))
+		if all := parse(t, w.Body.String()); len(all) != 103 {
+			t.Errorf("%d events", len(all))
+		}
+		if len(w.flushed) != 3 {
+			t.Fatalf("flushed at %v; want the stored events, the new one and the end", w.flushed)
+		}
+		for i, want := range []time.Duration{0, 10 * time.Second, 20 * time.Second} {
+			if late := w.flushed[i] - want; late < 0 || late > time.Second {
+				t.Errorf("flush %d at %v; want %v", i, w.flushed[i], want)
 			}
 		}
 	})
@@ -360,7 +392,7 @@ func TestStream_slowReader_holdsFewEvents(t *testing.T) {
 		for open := true; open; {
 			select {
 			case <-check.C:
-				if ahead := p.taken.Load() - w.wrote.Load(); ahead > 3 {
+				if ahead := p.taken.Load() - w.wrote.Load(); ahead > 11 {
 					t.Errorf("%d events ahead of the reader", ahead)
 				}
 			case <-done:

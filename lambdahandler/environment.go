@@ -196,7 +196,7 @@ func (e *environment) hub(queues, timers bool) dynamo.HubConfig {
 		h.WorkQueues = e.urls("PERDURE_WORK_QUEUES")
 		h.DeadLetters = e.urls("PERDURE_DEAD_LETTERS")
 	} else {
-		if e.getenv("PERDURE_WORK_QUEUES") != "" { // to renew locks and to redrive dead letters
+		if e.getenv("PERDURE_WORK_QUEUES") != "" { // to renew locks, count work items, and redrive dead letters
 			h.WorkQueues = e.urls("PERDURE_WORK_QUEUES")
 		}
 		h.Orchestrator = e.optional("PERDURE_ORCHESTRATOR", "")

@@ -30,6 +30,29 @@ func TestRestart_endedInstance_printsNewID(t *testing.T) {
 	h.wantError(cli.CodeError, "instance not found", "restart", "missing")
 }
 
+func TestRestart_tagsAndKey_overrideTagsAndDeduplicate(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.mustRun("start", "hello", "--id", "one", "--tag", "team=billing", "--tag", "order=7")
+	h.Append("one", completed(`1`))
+	kept := strings.TrimSpace(h.mustRun("restart", "one"))
+	if got := h.mustRun("status", kept); !strings.Contains(got, "order=7") || !strings.Contains(got, "team=billing") {
+		t.Errorf("status without --tag: %s", got)
+	}
+
+	again := []string{"restart", "one", "--id", "two", "--tag", "cause=fixed", "--idempotency-key"}
+	for range 2 {
+		if got := h.mustRun(append(again, "k1")...); got != "two\n" {
+			t.Errorf("printed %q", got)
+		}
+	}
+	h.wantError(cli.CodeError, "instance ID already in use", append(again, "k2")...)
+	if got := h.mustRun("status", "two"); !strings.Contains(got, "cause=fixed") || strings.Contains(got, "order=7") {
+		t.Errorf("status with --tag: %s", got)
+	}
+	h.wantError(cli.CodeError, "--tag", "restart", "one", "--tag", "team")
+}
+
 // The error and the history of the new instance name the event of the restart.
 func TestRestart_fromEvent_isNamedInErrorAndHistory(t *testing.T) {
 	t.Parallel()

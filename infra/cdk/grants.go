@@ -21,7 +21,7 @@ import (
 // hubGrants has the grants of a hub as methods.
 type hubGrants struct{ hub *TaskHub }
 
-// GrantRead allows grantee to read instances, histories, jobs and dead letters through the HTTP API.
+// GrantRead allows grantee to read instances, histories, jobs, queues and dead letters through the HTTP API.
 func (g hubGrants) GrantRead(grantee awsiam.IGrantable) { g.grantCalls(grantee, "GrantRead") }
 
 // GrantStart allows grantee to start orchestrations through the HTTP API, immediately or with a delay, and to read.

@@ -70,6 +70,7 @@ func (h permissions) apiPermissions() []awsiam.PolicyStatement {
 		policy.Allow(h.tableARNs(indexByCreation, indexByAttention),
 			slices.Concat(policy.ReadItems, policy.WriteItems, policy.DeleteItems)...),
 		policy.Allow(policy.ARNs(h.Inbox, h.Timers), policy.Send),
+		policy.Allow(h.workQueueARNs(), "sqs:GetQueueAttributes"),                   // for the depth of queues
 		policy.Allow([]string{h.schedule.schedulesARN}, "scheduler:DeleteSchedule"), // for timers of purged instances
 		h.queryPermission(),
 	}, more...)

@@ -138,7 +138,10 @@ func TestFunctionRoles_allowOnlyRequiredQueueActions(t *testing.T) {
 			"InboxDeadLetters": consumeAndSend, "TimersDeadLetters": consumeAndSend,
 			"WorkdefaultDeadLetters": consumeAndSend, "ExclusivedefaultDeadLetters": consumeAndSend,
 		},
-		"TaskHubApiRole":      {"Inbox": "SendMessage", "Timers": "SendMessage"},
+		"TaskHubApiRole": {
+			"Inbox": "SendMessage", "Timers": "SendMessage", "Workdefault": "GetQueueAttributes",
+			"Exclusivedefault": "GetQueueAttributes",
+		},
 		"TaskHubScheduleRole": {"Timers": "SendMessage", "TimersDeadLetters": "SendMessage"},
 	} {
 		got := queueActions(statementsOf(parsed.find(t, "AWS::IAM::Role", prefix)))
@@ -154,10 +157,10 @@ func TestDeadLettersProp_letsAPIRedriveOnlyIfSet(t *testing.T) {
 	t.Parallel()
 	const consume = "ChangeMessageVisibility DeleteMessage GetQueueAttributes ReceiveMessage"
 	for enabled, want := range map[bool]map[string]string{
-		false: {"Inbox": "SendMessage", "Timers": "SendMessage"},
+		false: {"Inbox": "SendMessage", "Timers": "SendMessage", "Workdefault": "GetQueueAttributes"},
 		true: {
-			"Inbox": "SendMessage", "Timers": "SendMessage", "Workdefault": "SendMessage", "InboxDeadLetters": consume,
-			"TimersDeadLetters": consume, "WorkdefaultDeadLetters": consume,
+			"Inbox": "SendMessage", "Timers": "SendMessage", "Workdefault": "GetQueueAttributes SendMessage",
+			"InboxDeadLetters": consume, "TimersDeadLetters": consume, "WorkdefaultDeadLetters": consume,
 		},
 	} {
 		got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, DeadLetters: enabled},

@@ -276,24 +276,41 @@ test('instance actions ask for confirmation and send nothing before it', async (
 test('a pending child carries its own cause to its parent, with a link in the problem and in the rows', async () => {
   const { page, close } = await view('?schedules');
   let asked = 0;
-  await page.route(/ship-order-7\?limit=5/, async (r) => {
+  await page.route(/ship-order-7\?limit=20/, async (r) => {
     asked++;
     const s = await (await r.fetch()).json();
-    s.pending.items[0].noWorker = true;
+    Object.assign(s.pending.items[0], { noWorker: true, workerSeenAt: new Date(Date.now() - 7_260_000).toISOString() });
     return r.fulfill(json(200, s));
   });
   await page.goto(`${server.base}/ui?instance=order-7`);
   const problem = page.locator('.problems li', { hasText: 'ship #19' });
   await problem.waitFor();
-  assert.equal(await problem.innerText(), '⤷ ship #19 no worker for bookCourier · no deadline → ship-order-7');
-  assert.match(await page.locator('.now-doing').innerText(), /ship #19 → ship-order-7: no worker for bookCourier\.$/);
+  const cause = /no worker runs bookCourier \(queue default, last worker report (\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d, 2 h ago\)/.source;
+  assert.match(await problem.innerText(), new RegExp(`^⤷ ship #19 ${cause} · no deadline → ship-order-7$`));
+  assert.match(await page.locator('.now-doing').innerText(), new RegExp(`ship #19 → ship-order-7: ${cause}\\.$`));
   const row = page.locator('.timeline .row', { hasText: 'ship-order-7' });
-  assert.match(await row.locator('.said').innerText(), /^no worker for bookCourier → ship-order-7$/);
+  assert.match(await row.locator('.said.bad').innerText(), new RegExp(`^${cause} → ship-order-7$`));
   await page.waitForResponse((r) => r.url().endsWith('order-7?pending=false'));
   assert.ok(asked < 3, `${asked} requests`);
   await page.getByRole('tab', { name: /^Pending/ }).click();
-  await page.locator('.pending .row', { hasText: 'no worker for bookCourier' }).getByRole('link', { name: 'ship-order-7' }).click();
+  await page.locator('.pending .row', { hasText: 'no worker runs bookCourier' }).getByRole('link', { name: 'ship-order-7' }).click();
   await page.locator('h1', { hasText: 'ship-order-7' }).waitFor();
+  await close();
+});
+
+test('the cause of a child that waits for its own child is the cause of that child', async () => {
+  const { page, close } = await view('?schedules');
+  const since = new Date(Date.now() - 60_000).toISOString();
+  const of = async (r, item) => {
+    const s = await (await r.fetch({ url: `${server.base}/v1/instances/ship-order-7?limit=20` })).json();
+    return r.fulfill(json(200, { ...s, pending: { total: 1, items: [{ id: 3, since, ...item }] } }));
+  };
+  await page.route(/ship-order-7\?limit=20/, (r) => of(r, { what: 'sub_orchestration', name: 'label', childId: 'deep-1' }));
+  await page.route(/deep-1\?limit=20/, (r) => of(r, { what: 'activity', name: 'printLabel', queue: 'printers', noWorker: true }));
+  await page.goto(`${server.base}/ui?instance=order-7`);
+  const text = 'label #3 → deep-1: no worker runs printLabel (queue printers, no worker has ever reported)';
+  await page.locator('.now-doing', { hasText: `; ship #19 → ship-order-7: ${text}.` }).waitFor();
+  assert.equal(await page.locator('.timeline .row', { hasText: 'ship-order-7' }).locator('.said.bad').innerText(), `${text} → ship-order-7`);
   await close();
 });
 
@@ -302,11 +319,13 @@ test('an overdue attempt states since when, and a long status of a pending task 
   await page.route(/order-8\?limit=200/, async (r) => {
     const s = await (await r.fetch()).json();
     const [charge] = s.pending.items;
+    charge.maxAttempts = 8;
     charge.nextTryAt = new Date(Date.now() - 120_000).toISOString();
     charge.lastError.message = `the bank did not answer in 10 s ${'and again '.repeat(9)}`;
     return r.fulfill(json(200, s));
   });
   await page.goto(`${server.base}/ui?instance=order-8&tab=pending`);
+  assert.equal(await page.locator('.pending .row', { hasText: 'chargeCard' }).locator('.cell').nth(3).innerText(), '5 of 8');
   const cell = page.locator('.pending .row', { hasText: 'chargeCard' }).locator('.cell').nth(4);
   await cell.waitFor();
   assert.match(await cell.innerText(), /^attempt 5 due since (\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d \(2 min ago\) · last error/);
@@ -318,16 +337,21 @@ test('a cancelled instance shows who cancelled it, when and why, like a terminat
   const [{ instanceId }] = (await (await fetch(`${server.base}/v1/instances?status=Cancelled&limit=1`)).json()).items;
   const facts = (page) => page.locator('.facts').innerText();
   const { page, close } = await view(`?instance=${instanceId}`);
-  await page.getByText('Cancelled by', { exact: true }).waitFor();
-  assert.match(await page.locator('.now-doing').innerText(), /^Cancelled after .* ago, by: not recorded: “the customer asked”\.$/);
-  assert.match(await facts(page), /Cancelled by\s+not recorded\s+Reason\s+the customer asked/);
-  assert.equal(await page.locator('.timeline .said').first().innerText(), 'cancelled by: not recorded, “the customer asked”');
+  await page.getByText('Reason', { exact: true }).waitFor();
+  assert.match(await page.locator('.now-doing').innerText(), /^Cancelled after .* ago: “the customer asked”\.$/);
+  assert.match(await facts(page), /Reason\s+the customer asked/);
+  assert.doesNotMatch(await facts(page), /Cancelled by/, 'nothing is said about what is not recorded');
+  assert.equal(await page.locator('.timeline .said').first().innerText(), 'cancelled: “the customer asked”');
+  await page.getByRole('tab', { name: 'Cancellations', exact: true }).click();
+  await page.getByText('The history has no request for the cancellation').waitFor();
+  assert.equal(await page.getByRole('tab', { name: /^Cancellations/ }).innerText(), 'Cancellations', 'no count on a cancelled instance');
   await page.route(/\/history\?/, async (r) => {
     const h = await (await r.fetch()).json();
     const last = h.items.pop();
     h.items.push({ id: last.id, kind: 'CancelRequested', time: last.time, reason: 'requested', message: 'too slow', requestedBy: 'arn:aws:sts::123456789012:assumed-role/Operators/alice' }, { ...last, id: last.id + 1 });
     return r.fulfill(json(200, h));
   });
+  await page.getByRole('tab', { name: 'Timeline' }).click();
   await page.reload();
   await page.getByText('Cancelled by', { exact: true }).waitFor();
   assert.match(await page.locator('.now-doing').innerText(), /, by alice: “too slow”\.$/);
@@ -423,10 +447,10 @@ test('the header says what the instance is doing, and shows problems, input and 
     return texts;
   };
   const [waiting, problems] = await doing('order-8');
-  assert.match(waiting, /^Running for \d\d min.*, waiting for the next attempt of chargeCard in \d+ min \(\d\d:\d\d:\d\d\), no deadline; 4 retries of chargeCard, no worker runs printLabel \(queue printers\)\.$/);
-  assert.match(problems, /chargeCard #3 attempt 5 in \d+ min \(\d\d:\d\d:\d\d\) · last error timeout: the bank did not answer in 10 s · no deadline[^]*printLabel #4 waiting in queue printers.* · no deadline/);
+  assert.match(waiting, /^Running for \d\d min.*, waiting for the next attempt of chargeCard in \d+ min \(\d\d:\d\d:\d\d\), no deadline; no worker runs printLabel \(queue printers, no worker has ever reported\), 4 retries of chargeCard\.$/);
+  assert.match(problems, /printLabel #4 waiting in queue printers.* · no deadline[^]*chargeCard #3 attempt 5 in \d+ min \(\d\d:\d\d:\d\d\) · last error timeout: the bank did not answer in 10 s · no deadline/);
   const [running, , values] = await doing('order-7');
-  assert.match(running, /^Running for 1 d 1 h, waiting for activity trackParcel and sub-orchestration ship, no deadline; ship #19 → ship-order-7: waiting for activity bookCourier\.$/);
+  assert.match(running, /^Running for 1 d 1 h, waiting for activity trackParcel and sub-orchestration ship, no deadline; ship #19 → ship-order-7: activity bookCourier sent to queue default (\d\d s|\d min) ago, start not reported(; a worker reported there .* ago)?\.$/);
   assert.match(values, /Input[^]*"order": 7[^]*Custom status[^]*"stage": "shipping"/);
   const [failed, failures] = await doing('charge-31');
   assert.match(failed, /^Failed after 4\d s, .* ago: ActivityError: activity chargeCard failed/);
@@ -884,7 +908,7 @@ test('the hub overview links to what needs attention and computes on without dea
   await page.waitForURL(/started/);
   assert.equal(queryIn(page), 'status:running started:>7d');
   assert.deepEqual(wrong, []);
-  await page.route(/\/v1\/dead-letters$/, (r) => r.fulfill(json(404, { code: 'no_dead_letters', detail: 'this API has no access to the dead letters of the hub' })));
+  await page.route(/\/v1\/queues$/, (r) => r.fulfill(json(200, { queues: [{ queue: 'default', depth: 0 }] })));
   await page.goto(`${server.base}/ui?hub`);
   await page.getByRole('link', { name: /^Dead letters\s*—\s*this API has no access/ }).waitFor();
   await page.getByRole('link', { name: /^Blocked\s*1\s*code/ }).waitFor();
@@ -895,11 +919,12 @@ test('the hub overview begins with a verdict, and lists queues without workers f
   const { page, wrong, close } = await view('?hub');
   const verdict = page.locator('.verdict', { hasText: 'printers' });
   await verdict.waitFor();
-  assert.match(await verdict.innerText(), /^Not healthy: queue printers has pending work and no worker has ever reported · 1,23\d dead letters · 1 blocked instance$/);
+  assert.match(await verdict.innerText(), /^Not healthy: queue printers has 1 work item and no worker has ever reported · 1,23\d dead letters · 1 blocked instance$/);
   const card = page.getByRole('region', { name: 'Queues and workers' });
-  assert.match(await card.locator('tbody tr').first().innerText(), /^printers\s+never reported\s+printLabel of order-8/);
+  await card.getByText('printLabel of order-8').waitFor();
+  assert.match(await card.locator('tbody tr').first().innerText(), /^printers\s+1\s+never reported\s+—\s+printLabel of order-8/);
   const payments = card.locator('tbody tr', { hasText: 'payments' });
-  assert.match(await payments.innerText(), /no overdue task[^]*1,200[^]*not read/, 'listing hides dead letters, so it takes a click');
+  assert.match(await payments.innerText(), /^payments\s+1\s+(now|\d+ \w+ ago)[^]*1,200[^]*not read/, 'listing hides dead letters, so it takes a click');
   await card.getByRole('button', { name: 'Read reasons' }).click();
   await payments.getByText('later: field deadline (200 of 200 read)').waitFor();
   await page.getByRole('link', { name: /^Oldest work\s*0/ }).waitFor(); // two schedules are 30 days old
@@ -918,17 +943,107 @@ test('the hub overview begins with a verdict, and lists queues without workers f
   await close();
 });
 
-test('the verdict is not “healthy” while something cannot be read', async () => {
+test('the verdict is not “healthy” while something cannot be read, and every view has its mark', async () => {
   const { page, close } = await view('?schedules');
+  const mark = page.locator('#health');
   await page.route(/\/v1\/instances\?/, (r) => r.fulfill(json(200, { items: [] })));
-  await page.route(/\/v1\/dead-letters$/, (r) => r.fulfill(json(503, { detail: 'the queues did not answer' })));
-  await page.getByRole('link', { name: 'Hub', exact: true }).click();
-  await page.locator('.verdict', { hasText: 'Unknown: could not read the dead letters' }).waitFor();
-  await page.unroute(/\/v1\/dead-letters$/);
-  await page.route(/\/v1\/dead-letters$/, (r) => r.fulfill(json(200, { queues: [{ queue: 'inbox', visible: 0, hidden: 0 }] })));
-  await page.getByRole('link', { name: 'Schedules', exact: true }).click();
-  await page.getByRole('link', { name: 'Hub', exact: true }).click();
-  await page.locator('.verdict.ok', { hasText: 'Healthy: no blocked instances, no dead letters' }).waitFor();
+  await page.route(/\/v1\/queues$/, (r) => r.fulfill(json(503, { detail: 'the queues did not answer' })));
+  await page.reload();
+  await mark.getByText('Unknown').waitFor();
+  assert.equal(await mark.getAttribute('title'), 'could not read the queues');
+  await mark.click();
+  await page.locator('.verdict', { hasText: 'Unknown: could not read the queues' }).waitFor();
+  await page.getByRole('region', { name: 'Queues and workers' }).getByText('the queues did not answer').waitFor();
+  await page.unroute(/\/v1\/queues$/);
+  await page.route(/\/v1\/queues$/, (r) => r.fulfill(json(200, { queues: [{ queue: 'default', depth: 2, deadLetters: 0, worker: { buildId: 'b7', seenAt: new Date().toISOString() } }] })));
+  await page.reload();
+  await page.locator('.verdict.ok', { hasText: 'Healthy: no blocked instances, no dead letters, no work without a worker' }).waitFor();
+  assert.match(await page.getByRole('region', { name: 'Queues and workers' }).locator('tbody tr').innerText(), /^default\s+2\s+now\s+b7\s+—\s+0\s+—/);
+  assert.match(await mark.innerText(), /^✓\s+Hub:\s+Healthy$/);
+  await close();
+});
+
+test('the mark of the verdict costs one request every 15 s, and needs two reads for a queue without a worker', async () => {
+  const { page, close } = await view('');
+  await page.locator('.instances .row').first().waitFor();
+  const start = Date.now();
+  await page.clock.install({ time: start });
+  await page.clock.pauseAt(start + 3_600_000); // later than a slow machine needs for these calls
+  const asked = [];
+  let queues = [{ queue: 'default', depth: 0 }];
+  await page.route(/\/v1\/(queues|instances\?status=Blocked&limit=100)$/, (r) => { const isQueues = r.request().url().endsWith('queues'); asked.push(isQueues ? 'queues' : 'blocked'); return r.fulfill(json(200, isQueues ? { queues } : { items: [] })); });
+  await page.goto(`${server.base}/ui?schedules`);
+  const word = (text) => page.locator('#health', { hasText: text }).waitFor();
+  const after = async (ms, more) => {
+    const n = asked.length;
+    await page.clock.runFor(ms);
+    for (let tries = 0; asked.length < n + more && tries < 100; tries++) await new Promise((done) => { setTimeout(done, 50); });
+    return asked.slice(n);
+  };
+  await word('Healthy');
+  assert.deepEqual(asked.sort(), ['blocked', 'queues']);
+  assert.deepEqual(await after(14_000, 0), []);
+  assert.equal((await after(1500, 1)).length, 1);
+  assert.equal((await after(15_500, 1)).length, 1);
+  queues = [{ queue: 'default', depth: 1, noWorker: true }];
+  while ((await after(15_500, 1))[0] !== 'queues'); // the two parts alternate
+  await word('Checking');
+  assert.deepEqual(await after(5500, 1), ['queues']);
+  await word('Not healthy');
+  assert.equal(await page.locator('#health').getAttribute('title'), 'queue default has 1 work item and no worker has ever reported');
+  await close();
+});
+
+test('the list marks blocked instances, and those that wait for a worker', async () => {
+  const { page, close } = await view('?q=name:fulfil');
+  const row = (id) => page.locator('.instances .row.attention', { hasText: id });
+  await row('order-8').locator('.stuck').waitFor();
+  assert.match(await row('order-8').locator('.cell').nth(1).getAttribute('title'), /^no worker runs printLabel \(queue printers\)$/);
+  assert.match(await row('order-9').locator('.cell').nth(1).getAttribute('title'), /^blocked since /);
+  assert.equal(await page.locator('.instances .row.attention').count(), 2);
+  assert.deepEqual(await violations(page), []);
+  await close();
+});
+
+test('the search text is kept while the list loads, by a count, and on another width', async () => {
+  const { page, close } = await view('');
+  await page.locator('.instances .row').first().waitFor();
+  let release;
+  const held = new Promise((resolve) => { release = resolve; });
+  await page.route(/\/v1\/instances\?.*name=charge/, async (r) => { await held; return r.continue(); });
+  await search(page).fill('name:charge');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/name/);
+  await page.keyboard.type(' tag:region=eu');
+  release();
+  await page.locator('.instances .row').first().waitFor();
+  assert.equal(await search(page).inputValue(), 'name:charge tag:region=eu');
+  await page.setViewportSize({ width: 600, height: 800 });
+  await page.locator('.instances .row').first().waitFor();
+  assert.equal(await search(page).inputValue(), 'name:charge tag:region=eu');
+  await page.getByRole('link', { name: /^✕?\s*Failed/ }).click();
+  await page.waitForURL(/status/);
+  assert.equal(queryIn(page), 'status:failed name:charge tag:region=eu');
+  await close();
+});
+
+test('a search is saved in the browser, opened again and forgotten', async () => {
+  const { page, close } = await view('?q=status:paused');
+  await page.locator('.instances .row').first().waitFor();
+  const saved = page.getByRole('navigation', { name: 'Saved searches' });
+  await saved.getByRole('button', { name: 'Save search' }).click();
+  assert.equal(await saved.getByRole('button', { name: 'Saved' }).getAttribute('aria-pressed'), 'true');
+  assert.deepEqual(await violations(page), []);
+  await page.goto(`${server.base}/ui?q=staus:failed`);
+  await saved.getByRole('link', { name: 'status:paused' }).waitFor();
+  assert.equal(await saved.getByRole('button').count(), 0, 'a search with an error cannot be saved');
+  await saved.getByRole('link', { name: 'status:paused' }).click();
+  await page.getByText('1 matching instance').waitFor();
+  await saved.getByRole('button', { name: 'Saved' }).click();
+  assert.equal(await saved.getByRole('link').count(), 0);
+  await page.goto(`${server.base}/ui`);
+  await page.locator('.instances .row').first().waitFor();
+  assert.equal(await saved.count(), 0);
   await close();
 });
 

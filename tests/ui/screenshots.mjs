@@ -7,7 +7,7 @@ const dir = process.argv[2];
 const server = await serve();
 const browser = await browse();
 const shots = {
-  hub: { path: '?hub', ready: '.columns table', then: async (page) => { await page.locator('.count', { hasText: '1,000+' }).waitFor(); await page.locator('.verdict', { hasText: 'printers' }).waitFor(); }, how: { height: 860 } },
+  hub: { path: '?hub', ready: '.columns table', then: async (page) => { await page.locator('.count', { hasText: '1,000+' }).waitFor(); await page.getByText('printLabel of').waitFor(); }, how: { height: 860 } },
   list: {
     path: '?q=order* tag:region%3Deu', ready: '.instances .row',
     then: async (page) => { await page.locator('.count', { hasText: '1,000+' }).waitFor(); for (const n of [1, 3]) await page.locator('.instances .row input').nth(n).check(); },

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 // The scripts share one scope. The last part of the document, which starts it, is omitted.
 const dir = fileURLToPath(new URL('../../ui/page/', import.meta.url));
 const code = readdirSync(dir).filter((f) => f.endsWith('.js') && f < '60').sort().map((f) => readFileSync(dir + f, 'utf8')).join('\n');
-const page = new Function('document', 'matchMedia', `'use strict';\n${code}\nreturn { parseQuery, queryOf, completions, nowSentence, cancelSentence, ago, dayTime, listURL, clock, causeOf, healthOf, queuesOf, sampleOf, tallyReasons, Model, Scale };`)({ addEventListener() {} }, () => ({}));
+const page = new Function('document', 'matchMedia', `'use strict';\n${code}\nreturn { parseQuery, queryOf, completions, nowSentence, cancelSentence, ago, dayTime, listURL, clock, causeOf, hasStarted, Health, healthOf, examplesOf, sampleOf, tallyReasons, Model, Scale };`)({ addEventListener() {} }, () => ({}));
 
 const now = Date.parse('2026-11-29T12:00:00Z');
 const parse = (text) => page.parseQuery(text, now);
@@ -83,7 +83,8 @@ test('one sentence says what an instance is doing', () => {
   assert.equal(say({}, [event, { what: 'timer', id: 5, since: at(-60), dueAt: at(240) }]), 'Running for 3 h, waiting for event packed for up to 4 min.');
   assert.equal(say({}, [{ what: 'timer', id: 5, name: 'next look', since: at(-60), dueAt: at(240) }]), 'Running for 3 h, waiting for timer “next look”, due in 4 min.');
   assert.equal(say({}, [{ ...charge, attempt: 2, lastError: { type: 'timeout' }, nextTryAt: at(30) }]), `Running for 3 h, waiting for the next attempt of charge-card in 30 s (${page.clock(now + 30_000)}); 1 retry of charge-card.`);
-  assert.equal(say({}, [{ ...charge, noWorker: true, queue: 'printers' }]), 'Running for 3 h; no worker runs charge-card (queue printers).');
+  assert.equal(say({}, [{ ...charge, noWorker: true, queue: 'printers' }]), 'Running for 3 h; no worker runs charge-card (queue printers, no worker has ever reported).');
+  assert.equal(say({}, [{ ...charge, noWorker: true, queue: 'printers', workerSeenAt: at(-7200) }]), `Running for 3 h; no worker runs charge-card (queue printers, last worker report ${page.clock(now - 7_200_000)}, 2 h ago).`);
   assert.equal(say({}, ['a', 'b', 'c', 'd'].map((name) => ({ ...charge, name })), 9), 'Running for 3 h, waiting for activities a, b, c and 1 more, and 5 more tasks.');
   assert.equal(say({}, [charge, charge]), 'Running for 3 h, waiting for activities charge-card (2).');
   assert.equal(say({}, [{ ...charge, handedOverAt: at(-5) }]), 'Running for 3 h, waiting for the asynchronous completion of charge-card.');
@@ -111,50 +112,100 @@ test('the sentence says who ended an instance, and why, once', () => {
   const ended = (more, cancel) => page.nowSentence(instance({ updatedAt: at(-60), ...more }), null, now, cancel);
   const cancelled = { status: 'Cancelled', failure: { type: 'cancelled', reason: 'requested', message: 'too slow' } };
   const start = 'Cancelled after 2 h 59 min, 1 min ago';
-  assert.equal(ended(cancelled), `${start}: “too slow”.`, 'the history is not loaded yet');
-  assert.equal(ended(cancelled, {}), `${start}, by: not recorded: “too slow”.`);
+  assert.equal(ended(cancelled), `${start}: “too slow”.`, 'the history has no request, or is not loaded yet');
+  assert.equal(ended(cancelled, {}), `${start}: “too slow”.`);
   assert.equal(ended(cancelled, { by: 'arn:aws:sts::1:assumed-role/Ops/alice', reason: 'requested', message: 'too slow' }), `${start}, by alice: “too slow”.`);
   assert.equal(ended({ status: 'Cancelled' }, { by: 'parent:order-7', reason: 'parent_cancelled' }), `${start}, by parent order-7: parent cancelled.`);
   assert.equal(ended({ status: 'Terminated', terminatedBy: 'alice', failure: { type: 'terminated', message: 'not needed' } }), 'Terminated after 2 h 59 min, 1 min ago, by alice: “not needed”.');
-  assert.equal(ended({ status: 'Terminated', failure: { type: 'terminated' } }), 'Terminated after 2 h 59 min, 1 min ago, by: not recorded.');
+  assert.equal(ended({ status: 'Terminated', failure: { type: 'terminated' } }), 'Terminated after 2 h 59 min, 1 min ago.');
 });
 
-test('the cause of a child names what keeps it from ending', () => {
-  const cause = (items, more) => page.causeOf(instance({ pending: { total: items.length, items }, ...more }), now);
-  const book = { what: 'activity', id: 3, name: 'bookCourier', since: at(-60) };
-  assert.equal(cause([{ ...book, noWorker: true, queue: 'couriers' }]), 'no worker for bookCourier');
-  assert.equal(cause([book]), 'waiting for activity bookCourier');
-  assert.equal(cause([{ ...book, attempt: 3, lastError: { type: 'timeout' }, nextTryAt: at(-60) }]), `2 retries of bookCourier, the next due since ${page.clock(now - 60_000)} (1 min ago)`);
+test('the cause of a child names what keeps it from ending, its queue, and the last report of a worker there', () => {
+  const cause = (items, more, queueOf) => page.causeOf(instance({ pending: { total: items.length, items }, ...more }), now, queueOf).text;
+  const rank = (items) => page.causeOf(instance({ pending: { total: items.length, items } }), now).rank;
+  const book = { what: 'activity', id: 3, name: 'bookCourier', since: at(-60), queue: 'couriers' };
+  const started = { ...book, lastHeartbeatAt: at(-5) };
+  const idle = { ...book, noWorker: true };
+  const retried = { ...book, attempt: 3, lastError: { type: 'timeout' }, nextTryAt: at(-60) };
+  assert.equal(cause([idle]), 'no worker runs bookCourier (queue couriers, no worker has ever reported)');
+  assert.equal(cause([started]), 'waiting for activity bookCourier');
+  assert.equal(cause([book]), 'activity bookCourier sent to queue couriers 1 min ago, start not reported');
+  assert.equal(cause([book], {}, (name) => ({ queue: name, worker: { seenAt: at(-20) } })), 'activity bookCourier sent to queue couriers 1 min ago, start not reported; a worker reported there 20 s ago');
+  assert.equal(cause([book], {}, (name) => ({ queue: name })), 'activity bookCourier sent to queue couriers 1 min ago, start not reported; no worker has ever reported there');
+  assert.equal(cause([{ ...book, since: at(-2) }]), 'waiting for activity bookCourier', 'a worker may receive it any moment');
+  assert.equal(cause([retried]), `2 retries of bookCourier, the next due since ${page.clock(now - 60_000)} (1 min ago)`);
   assert.equal(cause([], { status: 'Blocked', failure: { type: 'nondeterminism' } }), 'blocked: nondeterminism');
   assert.equal(cause([]), 'between two turns');
+  assert.ok(rank([idle]) < rank([retried]) && rank([retried]) < rank([book]) && rank([book]) < rank([started]), 'ranked by how much it needs help');
 });
+
+test('the sentence has the worst wait first, and the older of two alike', () => {
+  const child = (id, rank, seconds) => ({ what: 'sub_orchestration', id, name: `c${id}`, childId: `i${id}`, since: at(-seconds), cause: `cause ${id}`, rank });
+  assert.equal(say({}, [child(3, 3, 90), child(4, 2, 80), child(5, 0, 60), child(6, 0, 70)]),
+    'Running for 3 h, waiting for 4 sub-orchestrations; c6 #6 → i6: cause 6, c5 #5 → i5: cause 5, c4 #4 → i4: cause 4 and 1 more problem.');
+});
+
+const state = (queues, blocked = { n: 0 }, at = now) => {
+  const health = new page.Health();
+  if (queues) health.takeQueues(queues.map((q) => ({ ...q })), at);
+  if (blocked) health.takeBlocked(blocked, at);
+  return health;
+};
 
 test('the verdict about a hub lists its problems, the worst first, and is healthy only if everything was read', () => {
-  const waiting = (queue, more) => ({ what: 'activity', id: 3, name: 'print', queue, ...more });
-  const status = (instanceId, ...items) => ({ instanceId, pending: { items } });
-  const stuck = page.queuesOf([
-    status('a', waiting('printers', { noWorker: true, workerSeenAt: at(-7200) }), waiting('payments')), status('b', waiting('couriers', { noWorker: true, workerSeenAt: at(-3600) }), waiting('printers', { noWorker: true })), status('c'),
-  ]);
-  assert.deepEqual([...stuck.values()].map((q) => [q.queue, q.stuck]), [['printers', 2], ['payments', 0], ['couriers', 1]]);
-  const { verdict, parts } = page.healthOf({ queues: stuck, letters: { n: 1233 }, blocked: { n: 1, more: false } }, now);
+  const late = (queue, seconds) => ({ queue, depth: 3, noWorker: true, worker: seconds && { seenAt: at(-seconds) } });
+  const queues = [late('printers', 7200), late('couriers', 3600), { queue: 'payments', depth: 4, deadLetters: 1200 }, { queue: 'inbox', deadLetters: 33 }];
+  const health = state(queues, { n: 1, more: false }, now - 5000);
+  health.takeQueues(queues, now);
+  const { verdict, parts } = page.healthOf(health, now);
   assert.equal(verdict, 'Not healthy');
-  assert.deepEqual(parts.map((p) => p.text), [`2 queues have pending work and no worker has reported since ${page.clock(now - 3600_000)}`, '1,233 dead letters', '1 blocked instance']);
-  assert.deepEqual(parts.map((p) => p.href), ['?instance=a&tab=pending', '?dead', '?q=status%3Ablocked']);
-  const never = page.queuesOf([status('a', waiting('printers', { noWorker: true }))]);
-  assert.equal(page.healthOf({ queues: never }, now).parts[0].text, 'queue printers has pending work and no worker has ever reported');
-  const fine = { queues: page.queuesOf([status('a', waiting('payments'))]), letters: { n: 0 }, blocked: { n: 0 } };
-  assert.deepEqual(page.healthOf(fine, now), { verdict: 'Healthy', parts: [], unread: '' });
-  assert.deepEqual(page.healthOf({ ...fine, unread: ['the dead letters'] }, now), { verdict: 'Unknown', parts: [], unread: 'could not read the dead letters' });
+  assert.deepEqual(parts.map((p) => p.text), [`2 queues have work and no worker has reported since ${page.clock(now - 3600_000)}`, '1,233 dead letters', '1 blocked instance']);
+  assert.deepEqual(parts.map((p) => p.href), ['?hub', '?dead', '?q=status%3Ablocked']);
+  const example = new Map([['couriers', { instanceId: 'a' }]]);
+  assert.equal(page.healthOf(health, now, example).parts[0].href, '?instance=a&tab=pending');
+  const fine = [{ queue: 'payments', depth: 9, worker: { seenAt: at(-60) } }];
+  assert.deepEqual(page.healthOf(state(fine), now), { verdict: 'Healthy', parts: [], unread: '' });
+  assert.equal(page.healthOf(state(fine, null), now).verdict, 'Checking', 'the blocked instances are not read yet');
+  assert.equal(page.healthOf(state(null), now).verdict, 'Checking');
+  const failed = state(fine);
+  failed.took('blocked', now, 'throttled');
+  assert.deepEqual(page.healthOf(failed, now), { verdict: 'Unknown', parts: [], unread: 'could not read the blocked instances' });
 });
 
-test('the sample for the verdict is bounded and covers each orchestration, without schedules, entities and recent changes', () => {
-  const s = (orchestration, instanceId, seconds) => ({ orchestration, instanceId, updatedAt: at(-seconds) });
+test('a queue has no worker once two reads show it, so that the start of the first worker is no alarm', () => {
+  const late = [{ queue: 'printers', depth: 1, noWorker: true }];
+  const health = state(late);
+  assert.equal(page.healthOf(health, now).verdict, 'Checking');
+  health.takeQueues([{ queue: 'printers', depth: 1 }], now + 5000);
+  assert.equal(page.healthOf(health, now).verdict, 'Healthy');
+  health.takeQueues(late, now + 15_000);
+  assert.equal(page.healthOf(health, now).verdict, 'Checking', 'an earlier read does not count');
+  health.takeQueues(late, now + 20_000);
+  assert.equal(page.healthOf(health, now).parts[0].text, 'queue printers has 1 work item and no worker has ever reported');
+});
+
+test('an example of waiting work is from a bounded sample of each orchestration, without schedules, entities and recent changes', () => {
+  const s = (orchestration, instanceId, seconds) => ({ orchestration, instanceId, status: 'Running', updatedAt: at(-seconds) });
   const many = Array.from({ length: 1000 }, (_, n) => s('order', `order-${n}`, 100 + n));
   const ids = page.sampleOf([...many, s('ship', 'ship-1', 5000), s('perdure.schedule', 'schedule:x', 5000), s('@stock', '@stock@tea', 5000), s('charge', 'charge-1', 10)], now).map((x) => x.instanceId);
   assert.deepEqual(ids.slice(0, 3), ['order-0', 'ship-1', 'order-999']);
   assert.equal(ids.length, 16);
-  assert.equal(page.sampleOf(many, now, new Set(['order-500']))[0].instanceId, 'order-500', 'a waiting instance of the last sample stays in it');
   assert.deepEqual(page.sampleOf([s('charge', 'charge-1', 10)], now), []);
+  const waiting = (queue, name) => ({ what: 'activity', queue, name, noWorker: true });
+  const status = (instanceId, ...items) => ({ instanceId, pending: { items } });
+  assert.deepEqual([...page.examplesOf([status('a', waiting('printers', 'print'), { what: 'activity', queue: 'payments' }), status('b', waiting('printers', 'scan')), status('c')])], [['printers', { instanceId: 'a', name: 'print' }]]);
+});
+
+test('an activity whose start is not reported is drawn as waiting, and one with a heartbeat as running', () => {
+  const model = new page.Model();
+  for (const e of [{ kind: 'OrchestrationStarted', name: 'a' }, { kind: 'TurnStarted' }, { kind: 'ActivityScheduled', name: 'b' }, { kind: 'SubOrchestrationScheduled', name: 'c', instanceId: 'd' }]) model.add({ ...e, id: model.last + 1, time: at(0) });
+  const drawn = (id) => model.segments(model.byID.get(id), now + 60_000).map((s) => s.type);
+  assert.deepEqual([drawn(3), drawn(4)], [['wait'], ['child open']]);
+  model.byID.get(3).begun = page.hasStarted({ lastHeartbeatAt: at(30) });
+  model.byID.get(4).unbegun = true;
+  assert.deepEqual([drawn(3), drawn(4)], [['work open'], ['wait']]);
+  for (const p of [{}, { lastHeartbeatAt: at(-30), nextTryAt: at(-5) }, { lastHeartbeatAt: at(-30), noWorker: true }, { unknownBuild: 'b8' }]) assert.equal(page.hasStarted(p), false, JSON.stringify(p));
+  for (const p of [{ handedOverAt: at(-5) }, { lastHeartbeatAt: at(-5), nextTryAt: at(-30) }]) assert.equal(page.hasStarted(p), true, JSON.stringify(p));
 });
 
 test('dead letters are counted by queue and reason, the most frequent first', () => {

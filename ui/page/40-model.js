@@ -190,9 +190,11 @@ class Model {
     const cut = row.cancel ? Math.min(row.cancel.decided, to) : to;
     const type = row.kind === 'activity' ? 'work' : 'child';
     if (from > now && !row.end) return segs;
-    if (row.unserved && !row.end) return [...segs, { from, to, type: 'wait' }]; // no worker runs it
+    const waits = row.kind === 'activity' ? !row.begun : row.unbegun;
+    if (waits && !row.end && !row.cancel) return [...segs, { from, to, type: 'wait' }];
     const several = row.end && row.attempt > 1 && !row.fails.length && row.kind === 'activity';
-    segs.push({ from: Math.min(from, cut), to: cut, type: several ? `tried${row.state === 'failed' ? ' failed' : ''}` : row.state === 'failed' ? 'failed' : row.end || row.cancel ? type : `${type} open` });
+    const never = row.cancel?.how === 'never_started';
+    segs.push({ from: Math.min(from, cut), to: cut, type: never ? 'wait' : several ? `tried${row.state === 'failed' ? ' failed' : ''}` : row.state === 'failed' ? 'failed' : row.end || row.cancel ? type : `${type} open` });
     const c = row.cancel;
     if (c && row.kind === 'activity') {
       const after = c.ended || (row.end > c.decided ? row.end : 0) || (c.how ? c.decided : now);

@@ -48,11 +48,14 @@ function waitsFor(pending, now) {
   if (ending.length) waits.push(`waiting until the cancelled ${named(ending)} ${ending.length === 1 ? 'ends' : 'end'}`);
 
   for (const p of items) {
-    if (p.cause) trouble.push(`${p.name || 'sub-orchestration'} #${p.id} → ${p.childId}: ${p.cause}`);
-    if (p.noWorker) trouble.push(`no worker runs ${p.name} (queue ${p.queue})`);
-    else if (p.unknownBuild) trouble.push(`${p.name} is not registered in build ${p.unknownBuild}`);
-    if (p.attempt > 1 || p.lastError) trouble.push(`${several(Math.max(1, (p.attempt || 2) - 1), 'retry', 'retries')} of ${p.name || p.childId}${isLate(p, now) ? `, the next ${lateText(p, now)}` : ''}`);
+    const at = Date.parse(p.since) || now;
+    const add = (rank, text) => trouble.push({ rank, at, text });
+    if (p.cause) add(p.rank, `${p.name || 'sub-orchestration'} #${p.id} → ${p.childId}: ${p.cause}`);
+    if (p.noWorker) add(stuckRank, `no worker runs ${p.name} (${noReport(p, now)})`);
+    else if (p.unknownBuild) add(stuckRank, `${p.name} is not registered in build ${p.unknownBuild}`);
+    if (p.attempt > 1 || p.lastError) add(retryRank, `${several(Math.max(1, (p.attempt || 2) - 1), 'retry', 'retries')} of ${p.name || p.childId}${isLate(p, now) ? `, the next ${lateText(p, now)}` : ''}`);
   }
+  trouble.sort((a, b) => a.rank - b.rank || a.at - b.at);
   const limit = untilText(items.filter((p) => !p.cancelledAt && ['activity', 'sub_orchestration', 'external_event'].includes(p.what)), timers, pending, now);
   const start = 'waiting for ';
   const awaited = waits.filter((w) => w.startsWith(start)).map((w) => w.slice(start.length));
@@ -60,7 +63,23 @@ function waitsFor(pending, now) {
   waits.splice(0, waits.length, ...(awaited.length ? [start + awaited.join(awaited.length === 2 ? ' and ' : ', ')] : []), ...others);
   if (limit) waits.push(limit);
   if (pending?.total > items.length) waits.push(`and ${several(pending.total - items.length, 'more task')}`);
-  return { waits, trouble };
+  return { waits, trouble: trouble.map((t) => t.text), rank: trouble[0]?.rank ?? waitRank };
+}
+
+// The ranks of what keeps a task from ending: it cannot go on without help, it is retried, no worker has reported its start, or it waits.
+const [stuckRank, retryRank, sentRank, waitRank] = [0, 1, 2, 3];
+
+// noReport names the queue of an activity that no worker runs, and the last report of a worker there.
+const noReport = (p, now) => `queue ${p.queue}, ${p.workerSeenAt ? `last worker report ${clockOf(p.workerSeenAt, now)}, ${ago(p.workerSeenAt, now)}` : 'no worker has ever reported'}`;
+
+// hasStarted reports whether a worker has reported that it runs an activity. Workers report heartbeats with details, failures and asynchronous
+// completion, so that an activity without them may also run.
+const hasStarted = (p) => !p.noWorker && !p.unknownBuild && Boolean(p.handedOverAt || (p.lastHeartbeatAt && !(p.nextTryAt > p.lastHeartbeatAt)));
+
+// sentText describes an activity whose start no worker has reported. queue is the state of its queue, if it is known.
+function sentText(p, queue, now) {
+  const reported = queue?.worker ? `a worker reported there ${ago(queue.worker.seenAt, now)}` : queue ? 'no worker has ever reported there' : '';
+  return `sent to queue ${p.queue} ${ago(p.nextTryAt > p.since ? p.nextTryAt : p.since, now)}, start not reported${reported ? `; ${reported}` : ''}`;
 }
 
 // atTime shows a future time as its distance and its clock: in 39 min (17:00:05).
@@ -77,16 +96,17 @@ function untilText(tasks, timers, pending, now) {
   return first ? `${tasks.length > 1 ? 'first ' : ''}deadline ${atTime(first, now)}` : 'no deadline';
 }
 
-// causeOf returns what a child waits for, or what keeps it from ending.
-function causeOf(s, now) {
-  if (s.status === 'Blocked') return `blocked${s.failure ? `: ${s.failure.type}` : ''}`;
-  if (s.status === 'Paused') return `paused${s.paused?.by ? ` by ${shortName(s.paused.by)}` : ''}`;
-  if (over(s.status)) return s.status.toLowerCase();
-  const stuck = s.pending?.items?.find((p) => p.noWorker);
-  if (stuck) return `no worker for ${stuck.name}`;
-  const { waits, trouble } = waitsFor(s.pending, now);
-  return trouble[0] || waits[0] || (s.status === 'Pending' ? 'waiting for its first turn' : 'between two turns');
+// causeOf returns what a child waits for, or what keeps it from ending, with the rank of this cause. queueOf returns the state of a queue, if it is known.
+function causeOf(s, now, queueOf = () => undefined) {
+  if (s.status === 'Blocked') return { rank: stuckRank, text: `blocked${s.failure ? `: ${s.failure.type}` : ''}` };
+  if (s.status === 'Paused') return { rank: stuckRank, text: `paused${s.paused?.by ? ` by ${shortName(s.paused.by)}` : ''}` };
+  if (over(s.status)) return { rank: waitRank, text: s.status.toLowerCase() };
+  const { waits, trouble, rank } = waitsFor(s.pending, now);
+  const sent = (s.pending?.items || []).filter((p) => p.what === 'activity' && p.queue && !p.cancelledAt && !hasStarted(p) && now - Date.parse(p.since) > startAfter);
+  if (sent.length && rank > sentRank) return { rank: sentRank, text: `activity ${sent[0].name} ${sentText(sent[0], queueOf(sent[0].queue), now)}` };
+  return { rank, text: trouble[0] || waits[0] || (s.status === 'Pending' ? 'waiting for its first turn' : 'between two turns') };
 }
+const startAfter = 10_000; // milliseconds in which a worker normally receives an activity
 
 const mostTrouble = 3;
 function troubleText(trouble) {
@@ -94,15 +114,14 @@ function troubleText(trouble) {
   return `; ${trouble.slice(0, mostTrouble).join(', ')}${trouble.length > mostTrouble ? ` and ${several(trouble.length - mostTrouble, 'more problem')}` : ''}`;
 }
 
-// endText says who requested the end of a cancelled or terminated instance, and why. by is undefined until the history is loaded.
+// endText says who requested the end of a cancelled or terminated instance, and why, as far as it is recorded.
 function endText(by, reason, message) {
-  const who = by === undefined ? '' : by ? ` by ${requester(by)}` : ' by: not recorded';
   const why = [reason && reason !== 'requested' ? reasonText(reason) : '', message ? `“${message}”` : ''].filter(Boolean).join(', ');
-  return `${who ? `,${who}` : ''}${why ? `: ${why}` : ''}.`;
+  return `${by ? `, by ${requester(by)}` : ''}${why ? `: ${why}` : ''}.`;
 }
 
 // nowSentence says in one sentence what an instance is doing, or how it ended. pending is null until it is loaded, and cancel is the cancellation of the
-// instance, or undefined until the history is loaded.
+// instance, if the history has one.
 function nowSentence(s, pending, now, cancel) {
   const age = span(Math.max(0, now - Date.parse(s.startAt && Date.parse(s.startAt) > Date.parse(s.createdAt) ? s.startAt : s.createdAt)));
   const took = span(Math.max(0, Date.parse(s.updatedAt) - Date.parse(s.createdAt)));
@@ -113,8 +132,8 @@ function nowSentence(s, pending, now, cancel) {
     case 'Pending': return s.startAt && Date.parse(s.startAt) > now ? `Starts ${dayTime(s.startAt, now)}.` : `Waiting for its first turn for ${age}.`;
     case 'Completed': return `Completed after ${took}, ${ago(s.updatedAt, now)}.`;
     case 'Failed': return `Failed after ${took}, ${ago(s.updatedAt, now)}${why}`;
-    case 'Cancelled': return `Cancelled after ${took}, ${ago(s.updatedAt, now)}${endText(cancel && (cancel.by || ''), cancel?.reason || s.failure?.reason, cancel?.message || s.failure?.message)}`;
-    case 'Terminated': return `Terminated after ${took}, ${ago(s.updatedAt, now)}${endText(s.terminatedBy || '', '', s.failure?.message)}`;
+    case 'Cancelled': return `Cancelled after ${took}, ${ago(s.updatedAt, now)}${endText(cancel?.by, cancel?.reason || s.failure?.reason, cancel?.message || s.failure?.message)}`;
+    case 'Terminated': return `Terminated after ${took}, ${ago(s.updatedAt, now)}${endText(s.terminatedBy, '', s.failure?.message)}`;
     case 'Deleting': return 'The instance is being purged.';
     case 'Paused': return `Paused for ${span(now - Date.parse(s.paused?.at || s.updatedAt))}${s.paused?.by ? ` by ${shortName(s.paused.by)}` : ''}${work}.`;
     case 'Blocked': return `Blocked for ${span(now - Date.parse(s.updatedAt))}: ${s.failure?.type === 'nondeterminism' ? 'the code does not match the history' : s.failure?.message || s.failure?.type || 'the code cannot continue'}.`;

@@ -25,14 +25,16 @@ async function countStatuses(pairs, keep, signal, told) {
   await Promise.all([worker(), worker(), worker()]);
 }
 
+// withStatus returns a query with a status, or without one if status is empty.
+const withStatus = (status, rest) => [status ? `status:${status.toLowerCase()}` : '', rest].filter(Boolean).join(' ');
+
 // statusCounts is the bar of counts. Each count is a link to the list with its status. rest is the query without a status, and chosen is the status
 // of the list. An idle bar shows no counts.
 function statusCounts({ rest, chosen, pairs, keep, signal, told, idle }) {
   const links = new Map();
   const link = (label, status, sign) => {
     const number = h('span', { class: 'number' }, status && !idle ? '…' : '');
-    const text = [status ? `status:${status.toLowerCase()}` : '', rest].filter(Boolean).join(' ');
-    const el = h('a', { class: `count ${status}`, href: '?' + query([['q', text]]), 'aria-current': chosen === status ? 'true' : null }, h('span', { class: 'sign', 'aria-hidden': 'true' }, sign), h('span', {}, label), number);
+    const el = h('a', { class: `count ${status}`, href: '?' + query([['q', withStatus(status, rest)]]), 'data-status': status, 'aria-current': chosen === status ? 'true' : null }, h('span', { class: 'sign', 'aria-hidden': 'true' }, sign), h('span', {}, label), number);
     el.hidden = status === 'Deleting' && chosen !== status;
     links.set(status, { el, number });
     return el;

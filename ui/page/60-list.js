@@ -90,6 +90,30 @@ function drawPhases(cell, s, now) {
   if (cell.title !== title) cell.title = title;
 }
 
+// troubleOf says why an instance needs attention as far as the list knows, or ''. A Pending instance should have had its first turn, and a running one
+// can wait for a worker (findStuck).
+const firstTurnAfter = 120_000; // milliseconds
+function troubleOf(s, now) {
+  if (s.status === 'Blocked') return `blocked ${sinceClock(s.updatedAt, now)}`;
+  const due = Date.parse(s.startAt || s.createdAt);
+  if (s.status === 'Pending' && now - due > firstTurnAfter) return `no first turn for ${span(now - due)}`;
+  const p = mayBeStuck(s, now) && s.waitsFor;
+  return p && hubHealth.queue(p.queue)?.stuck ? `no worker runs ${p.name} (queue ${p.queue})` : '';
+}
+
+// findStuck reads the pending tasks of a few visible instances while a queue has no worker. It returns whether it read any.
+const mostLooked = 4;
+async function findStuck(visible, signal) {
+  const now = Date.now();
+  if (!hubHealth.queues?.some((q) => q.stuck)) return false;
+  const looked = visible.filter((s) => s && mayBeStuck(s, now) && now - (s.lookedAt || 0) > restingFor).slice(0, mostLooked);
+  await Promise.all(looked.map(async (s) => {
+    s.lookedAt = now;
+    try { [s.waitsFor] = waitingFor(await get(instancePath(s.instanceId, '?limit=20'), signal)); } catch { /* the next look may succeed */ }
+  }));
+  return looked.length > 0;
+}
+
 function listView(address) {
   const text = queryOf(address);
   const q = parseQuery(text);
@@ -110,8 +134,15 @@ function listView(address) {
     height: () => (narrow.matches ? 64 : 36), empty: q.wrong ? 'Correct the search to see instances.' : text ? ['No matching instances. ', h('a', { href: '?' }, 'Show all instances')] : 'No instances. Start one with perdure start or a client.',
     pick: { name: (s) => s.instanceId, changed: () => drawActions() },
     open: (s) => go(query([['instance', s.instanceId]])), nearEnd: () => { if (!list.paused && !q.wrong) list.more(); },
-    render(s, cells) {
-      if (cells[0].shown !== s.status) { cells[0].shown = s.status; put(cells[0], chip(s.status)); }
+    render(s, cells, el) {
+      const now = Date.now();
+      const trouble = troubleOf(s, now);
+      if (cells[0].shown !== s.status + trouble) {
+        cells[0].shown = s.status + trouble;
+        put(cells[0], [chip(s.status), trouble && s.status !== 'Blocked' ? h('span', { class: 'stuck' }, 'stuck') : ''].filter(Boolean));
+        cells[0].title = trouble;
+        el.classList.toggle('attention', Boolean(trouble));
+      }
       let link = cells[1].firstChild;
       if (!link?.href) { link = h('a', { class: 'id', tabindex: '-1' }); put(cells[1], link); }
       if (link.textContent !== s.instanceId) {
@@ -121,7 +152,6 @@ function listView(address) {
       }
       put(cells[2], s.orchestration);
       put(cells[3], s.version || '—');
-      const now = Date.now();
       put(cells[4], ago(s.createdAt, now));
       if (cells[4].at !== s.createdAt) { cells[4].at = s.createdAt; cells[4].title = exact(s.createdAt); }
       drawPhases(cells[5], s, now);
@@ -175,8 +205,18 @@ function listView(address) {
     }
     return sets;
   };
-  const counts = statusCounts({ rest: q.rest, chosen: q.wrong ? null : q.status, pairs: q.pairs.filter(([n]) => n !== 'status'), keep: q.keep, signal: list.stop.signal, idle: Boolean(q.wrong) });
-  $('main').replaceChildren(h('h1', { class: 'sr' }, 'Instances'), counts.root, queryField(text, known, search), wrong, h('section', { id: 'jobs', class: 'card', hidden: true, 'aria-label': 'Jobs' }), grid.root,
+  const counts = statusCounts({ rest: q.rest, chosen: q.wrong ? null : q.status, pairs: q.pairs.filter(([n]) => n !== 'status'), keep: q.keep, signal: list.stop.signal, idle: Boolean(q.wrong),
+    told: (status, c) => { if (status === 'Blocked' && !q.rest) hubHealth.takeBlocked(c, Date.now()); } });
+  // A count keeps terms that were typed and not searched for yet.
+  counts.root.addEventListener('click', (e) => {
+    const link = e.target.closest('a');
+    const typed = searchField().value.trim();
+    const next = parseQuery(typed);
+    if (!link || typed === text || next.wrong || next.id || e.metaKey || e.ctrlKey || e.shiftKey) return;
+    e.preventDefault();
+    go(query([['q', withStatus(link.dataset.status, next.rest)]]));
+  });
+  $('main').replaceChildren(h('h1', { class: 'sr' }, 'Instances'), counts.root, queryField(text, known, search), savedBar(text, q.wrong), wrong, h('section', { id: 'jobs', class: 'card', hidden: true, 'aria-label': 'Jobs' }), grid.root,
     h('div', { class: 'bottom bar-row' }, told, on, h('button', { type: 'button', class: 'quiet', onclick: () => showJobs(true) }, 'Jobs'), h('span', { class: 'grow' }), actionBar));
 
   async function first() {
@@ -190,6 +230,7 @@ function listView(address) {
     const ok = await list.refresh();
     if (ok) showJobs(false);
     counts.refresh(changed);
+    if (await findStuck(list.visible(), list.stop.signal)) grid.paint(true);
     return ok;
   }
   return { title: text ? `Instances, ${text}` : 'Instances', place: '', first, refresh, every: 4000, live: () => true, leave: () => { list.stop.abort(); grid.watcher.disconnect(); } };

@@ -6,7 +6,8 @@ function hubView() {
   const cards = h('div', { class: 'cards' });
   const verdict = h('p', { class: 'verdict', role: 'status' }, 'Checking the hub …');
   const wrong = h('div', { class: 'note bad', hidden: true, role: 'alert' });
-  const health = { queues: new Map(), letters: null, blocked: null, unread: new Set(), sampled: null, noAccess: false };
+  let examples = new Map(); // of the work that waits for a worker, by queue
+  let lookedFor = ''; // the queues of the last search for examples
   const unfinished = new Map(); // by status, with more if the list is cut
   const reasons = new Map(); // of blocked instances, by ID and time of the change
   const card = (label, href, about) => {
@@ -55,37 +56,43 @@ function hubView() {
   }
 
   function drawVerdict() {
-    const { verdict: said, parts, unread } = healthOf({ ...health, unread: [...health.unread] }, Date.now());
-    const checked = health.sampled === null ? '' : `, workers of ${several(health.sampled, 'waiting instance')} checked`;
-    const ready = parts.length || unread || (health.sampled !== null && health.blocked && (health.letters || health.noAccess));
-    const key = JSON.stringify([said, parts, unread, checked]);
-    if (!ready || verdict.key === key) return; // a refresh keeps the focus and is not announced again
+    const { verdict: said, parts, unread } = healthOf(hubHealth, Date.now(), examples);
+    const letters = lettersOf(hubHealth.queues);
+    const key = JSON.stringify([said, parts, unread, letters === null]);
+    if (said === 'Checking' || verdict.key === key) return; // a refresh keeps the focus and is not announced again
     verdict.key = key;
     verdict.className = `verdict ${said === 'Healthy' ? 'ok' : 'bad'}`;
     verdict.replaceChildren(h('b', {}, said), ...(parts.length || unread ? [': ', ...parts.flatMap((p, i) => [i ? ' · ' : '', h('a', { href: p.href }, p.text)]), parts.length && unread ? ' · ' : '', unread]
-      : [h('span', { class: 'muted' }, `: no blocked instances${health.noAccess ? ', dead letters not visible to this API' : ', no dead letters'}${checked}`)]));
+      : [h('span', { class: 'muted' }, `: no blocked instances, ${letters === null ? 'dead letters not visible to this API' : 'no dead letters'}, no work without a worker`)]));
   }
 
   // drawQueues lists the queues, those without a worker first, then those with dead letters.
   function drawQueues() {
-    const rows = new Map([...health.queues].map(([name, q]) => [name, { ...q, known: true, letters: 0 }]));
-    for (const q of health.letterQueues || []) rows.set(q.queue, { queue: q.queue, stuck: 0, seenAt: '', ...rows.get(q.queue), letters: q.visible + q.hidden });
-    const all = [...rows.values()].sort((a, b) => b.stuck - a.stuck || b.letters - a.letters || (a.queue < b.queue ? -1 : 1));
-    const key = JSON.stringify([all, health.sampled, health.letterFault, [...knownReasons]]);
+    const fault = hubHealth.faults.get('queues');
+    const letters = lettersOf(hubHealth.queues);
+    if (hubHealth.queues || fault) {
+      figures.dead.set(letters === null ? '—' : count(letters), letters ? 'bad' : '');
+      figures.dead.note(letters !== null ? 'in all queues' : hubHealth.queues ? 'this API has no access' : 'not available');
+    }
+    const all = [...(hubHealth.queues || [])].sort((a, b) => b.stuck - a.stuck || (b.deadLetters || 0) - (a.deadLetters || 0) || (a.queue < b.queue ? -1 : 1));
+    const key = JSON.stringify([all, fault, [...knownReasons], [...examples], Math.floor(Date.now() / 60_000)]);
     if (queues.key === key) return;
     queues.key = key;
-    const worker = (q) => (q.stuck ? h('span', { class: 'wrong' }, q.seenAt ? `no report ${sinceClock(q.seenAt)}` : 'never reported') : q.known ? 'no overdue task' : '—');
-    const waiting = (q) => (q.stuck ? h('span', {}, `${q.example.name} of `, h('a', { class: 'mono', href: `?${query([['instance', q.example.instanceId], ['tab', 'pending']])}` }, q.example.instanceId), q.stuck > 1 ? ` and ${count(q.stuck - 1)} more` : '') : '—');
-    const reason = (q) => {
-      const r = q.letters ? knownReasons.get(q.queue) : null;
-      return r ? h('span', { class: 'free' }, `${r.reason || noReason} (${count(r.n)} of ${count(r.of)}${r.complete ? '' : ' read'})`) : q.letters ? 'not read' : '—';
+    const known = (n) => (n === undefined ? '—' : count(n));
+    const worker = (q) => (q.stuck ? h('span', { class: 'wrong' }, q.worker ? `no report ${sinceClock(q.worker.seenAt)}` : 'never reported') : q.worker ? relative(q.worker.seenAt) : q.depth === undefined ? '—' : 'never');
+    const waiting = (q) => {
+      const example = q.stuck && examples.get(q.queue);
+      return example ? h('span', {}, `${example.name} of `, h('a', { class: 'mono', href: `?${query([['instance', example.instanceId], ['tab', 'pending']])}` }, example.instanceId)) : '—';
     };
-    const unknown = all.filter((q) => q.letters && !knownReasons.has(q.queue));
+    const reason = (q) => {
+      const r = q.deadLetters ? knownReasons.get(q.queue) : null;
+      return r ? h('span', { class: 'free' }, `${r.reason || noReason} (${count(r.n)} of ${count(r.of)}${r.complete ? '' : ' read'})`) : q.deadLetters ? 'not read' : '—';
+    };
+    const unknown = all.filter((q) => q.deadLetters && !knownReasons.has(q.queue));
     const read = h('button', { type: 'button', onclick: () => readReasons(unknown.map((q) => q.queue), read) }, 'Read reasons');
-    fill(queues, all.length ? table(['Queue', 'Last worker report', 'Waits for a worker', 'Dead letters', 'Commonest reason'], all.map((q) => [q.queue, worker(q), waiting(q), q.letters ? h('a', { href: `?dead=${encodeURIComponent(q.queue)}` }, count(q.letters)) : health.letterQueues ? '0' : '—', reason(q)])) : h('p', { class: 'muted' }, 'No queue has pending work or dead letters.'),
+    fill(queues, all.length ? table(['Queue', 'Work items', 'Last worker report', 'Build', 'Waits for a worker', 'Dead letters', 'Commonest reason'], all.map((q) => [q.queue, known(q.depth), worker(q), q.worker?.buildId || '—', waiting(q), q.deadLetters ? h('a', { href: `?dead=${encodeURIComponent(q.queue)}` }, count(q.deadLetters)) : known(q.deadLetters), reason(q)])) : h('p', { class: 'muted' }, fault ? '' : 'Loading …'),
       unknown.length ? h('div', { class: 'bar-row' }, read, h('span', { class: 'muted grow' }, 'Reading hides the dead letters from other readers for up to two minutes.')) : '',
-      health.letterFault ? h('p', { class: 'wrong' }, health.letterFault) : '',
-      health.sampled === null ? '' : h('p', { class: 'muted' }, `Workers: from the pending tasks of ${several(health.sampled, 'instance')} without a change for a minute`));
+      fault ? h('p', { class: 'wrong' }, fault) : '');
   }
 
   async function readReasons(names, button) {
@@ -99,31 +106,32 @@ function hubView() {
     drawQueues();
   }
 
-  // readWorkers reads the pending tasks of a sample of the unfinished instances, two at a time.
-  async function readWorkers() {
-    const waiting = ['Running', 'Cancelling'].flatMap((status) => unfinished.get(status)?.items || []);
-    const sample = sampleOf(waiting, Date.now(), new Set([...health.queues.values()].filter((q) => q.stuck).map((q) => q.example.instanceId)));
+  // readExamples reads the pending tasks of a sample of the unfinished instances, two at a time, if work waits for a worker.
+  async function readExamples() {
+    const names = (hubHealth.queues || []).filter((q) => q.stuck && !examples.has(q.queue)).map((q) => q.queue).join();
+    if (!names || !unfinished.size || names === lookedFor) return;
+    lookedFor = names;
+    const sample = sampleOf(['Running', 'Cancelling'].flatMap((status) => unfinished.get(status)?.items || []), Date.now());
     const read = [];
     const next = sample.values();
     const reader = async () => {
       for (const s of next) {
-        try { read.push(await get(instancePath(s.instanceId, '?limit=50'), stop.signal)); } catch (err) { if (err.status !== 404) throw err; } // purged meanwhile
+        try { read.push(await get(instancePath(s.instanceId, '?limit=50'), stop.signal)); } catch (err) { if (err.status !== 404) return; } // an example is not needed
       }
     };
     await Promise.all([reader(), reader()]);
-    if (read.some((s) => s.pending?.unread)) health.unread.add('the pending tasks'); else health.unread.delete('the pending tasks');
-    Object.assign(health, { queues: queuesOf(read), sampled: read.length });
-    drawQueues();
-    drawVerdict();
+    examples = examplesOf(read);
+    draw();
   }
+
+  const draw = () => { drawQueues(); drawVerdict(); };
 
   async function readStuck() {
     const blocked = await bounded([['status', 'Blocked']]);
     const paused = await bounded([['status', 'Paused']]);
-    health.blocked = blocked;
+    hubHealth.takeBlocked(blocked, Date.now());
     figures.blocked.set(countText(blocked), blocked.n ? 'bad' : '');
     figures.paused.set(countText(paused), paused.n ? 'warn' : '');
-    drawVerdict();
     const rows = [...blocked.items, ...paused.items].sort((a, b) => (a.updatedAt < b.updatedAt ? -1 : 1)).slice(0, 10);
     const why = await Promise.all(rows.map(async (s) => (s.status === 'Blocked' ? s.failure?.type || blockedReason(s) : s.paused?.message || '—')));
     fill(stuck, rows.length ? table(['Status', 'Instance', 'Since', 'Reason'], rows.map((s, i) => [chip(s.status), h('a', { class: 'mono', href: '?' + query([['instance', s.instanceId]]) }, s.instanceId), relative(s.paused?.at || s.updatedAt), h('span', { class: 'free' }, why[i])])) : h('p', { class: 'muted' }, 'All instances can continue.'));
@@ -141,25 +149,6 @@ function hubView() {
     return reasons.get(key);
   }
 
-  async function readLetters() {
-    try {
-      health.letterQueues = (await get('dead-letters', stop.signal)).queues;
-      const n = health.letterQueues.reduce((sum, q) => sum + q.visible + q.hidden, 0);
-      Object.assign(health, { letters: { n, more: false }, noAccess: false, letterFault: '' });
-      health.unread.delete('the dead letters');
-      figures.dead.set(count(n), n ? 'bad' : '');
-    } catch (err) {
-      if (err.name === 'AbortError') return;
-      const noAccess = err.code === 'no_dead_letters';
-      Object.assign(health, { letters: null, letterQueues: null, noAccess, letterFault: err.message });
-      if (!noAccess) health.unread.add('the dead letters');
-      figures.dead.set('—');
-      figures.dead.note(noAccess ? 'this API has no access' : 'not available');
-    }
-    drawQueues();
-    drawVerdict();
-  }
-
   const counts = statusCounts({ rest: '', chosen: null, pairs: [], keep: null, signal: stop.signal, told: (status, c, items) => {
     if (status === 'Cancelling') figures.cancelling.set(countText(c), c.n ? 'warn' : '');
     if (over(status)) return;
@@ -170,26 +159,28 @@ function hubView() {
   let slowAt = 0;
   async function refresh(changed) {
     const faults = [];
-    const note = (what, figure, section) => (err) => { if (err.name === 'AbortError') return; faults.push(err); health.unread.add(what); figure?.set('?'); if (section) fault(section)(err); };
-    const part = (what, figure, section, promise) => promise.then(() => health.unread.delete(what), note(what, figure, section));
-    const work = [part('the blocked instances', figures.blocked, stuck, readStuck()), readLetters(), showJobs(false)];
+    const note = (figure, section) => (err) => { if (err.name === 'AbortError') return; faults.push(err); figure?.set('?'); if (section) fault(section)(err); };
+    const work = [readStuck().catch((err) => { if (err.name !== 'AbortError') hubHealth.took('blocked', Date.now(), err.message); note(figures.blocked, stuck)(err); }), showJobs(false)];
+    if (changed) work.push(readHealth('queues'));
     if (changed || Date.now() - slowAt > countsFor) {
       slowAt = Date.now();
-      work.push(part('the workers', null, null, counts.refresh(true).then((ok) => { if (ok === false) throw new Error('The instances could not be counted'); return readWorkers(); })),
-        part('the failed instances', figures.failed, null, bounded([['status', 'Failed'], ['startedAfter', new Date(now - 864e5).toISOString()]]).then((c) => figures.failed.set(countText(c), c.n ? 'bad' : ''))),
-        part('the oldest instances', figures.old, null, bounded([['status', 'Running'], ['startedBefore', new Date(now - 7 * 864e5).toISOString()]]).then((c) => {
+      work.push(counts.refresh(true).then((ok) => { if (ok === false) faults.push(new Error('The instances could not be counted')); lookedFor = ''; return readExamples(); }),
+        bounded([['status', 'Failed'], ['startedAfter', new Date(now - 864e5).toISOString()]]).then((c) => figures.failed.set(countText(c), c.n ? 'bad' : '')).catch(note(figures.failed)),
+        bounded([['status', 'Running'], ['startedBefore', new Date(now - 7 * 864e5).toISOString()]]).then((c) => {
           const items = c.items.filter((s) => !lasting(s));
           figures.old.set(countText({ n: items.length, more: c.more }), items.length ? 'warn' : '');
           if (items.length && !c.more) figures.old.note(`the oldest started ${ago(items.at(-1).createdAt)}`);
-        })));
+        }).catch(note(figures.old)));
     }
     await Promise.all(work);
-    drawVerdict();
     wrong.hidden = faults.length === 0;
     if (faults.length) wrong.replaceChildren(h('b', {}, 'Could not load a part of the overview'), h('span', {}, faults[0].message));
     return faults.length === 0;
   }
 
+  const changed = () => { draw(); readExamples(); };
+  hubHealth.changed.add(changed);
   $('main').replaceChildren(h('h1', {}, 'Hub overview'), verdict, wrong, cards, counts.root, queues, h('div', { class: 'columns' }, stuck, versions, jobs));
-  return { title: 'Hub overview', place: 'hub', first: refresh, refresh, every: 20_000, live: () => true, leave: () => stop.abort() };
+  draw();
+  return { title: 'Hub overview', place: 'hub', first: refresh, refresh, every: 20_000, live: () => true, leave: () => { stop.abort(); hubHealth.changed.delete(changed); } };
 }

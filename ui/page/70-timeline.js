@@ -137,22 +137,22 @@ function timeline(view) {
   function said(row) {
     if (row.cancel) return [view.cancelText(row.cancel, row.kind === 'activity'), 'off'];
     const p = view.waiting.get(row.id);
-    if (row.state === 'failed') return [failureLines(row.endEvent?.error)[0]?.slice(0, 90).concat(row.attempt > 1 ? `, ${row.attempt} attempts` : '') || (row.endEvent?.kind === 'OrchestrationTerminated' ? `terminated by ${row.endEvent.requestedBy ? requester(row.endEvent.requestedBy) : 'not recorded'}${row.endEvent.message ? `: ${row.endEvent.message}` : ''}` : row.endEvent?.message || 'failed'), 'bad'];
+    if (row.state === 'failed') return [failureLines(row.endEvent?.error)[0]?.slice(0, 90).concat(row.attempt > 1 ? `, ${row.attempt} attempts` : '') || (row.endEvent?.kind === 'OrchestrationTerminated' ? `terminated${row.endEvent.requestedBy ? ` by ${requester(row.endEvent.requestedBy)}` : ''}${row.endEvent.message ? `: ${row.endEvent.message}` : ''}` : row.endEvent?.message || 'failed'), 'bad'];
     if (p && row.state === 'open') {
-      if (p.noWorker) return [`no active worker for queue ${p.queue}`, 'bad'];
+      if (p.noWorker) return [`no worker runs it (${noReport(p, frame.now)})`, 'bad'];
       if (p.unknownBuild) return [`not registered in build ${p.unknownBuild}`, 'bad'];
       if (p.handedOverAt) return ['waiting for asynchronous completion', ''];
       if (p.lastError) return [`attempt ${p.attempt}${p.nextTryAt ? ` ${isLate(p, frame.now) ? lateText(p, frame.now) : atTime(p.nextTryAt, frame.now)}` : ''}, after ${failureLines(p.lastError)[0].slice(0, 70)}`, 'warn'];
-      if (p.cause) return [p.cause, /^(no worker|blocked|paused)/.test(p.cause) ? 'bad' : ''];
+      if (p.cause) return [p.cause, ['bad', 'warn'][p.rank] || ''];
       if (p.lastHeartbeatAt) return [`heartbeat ${span(frame.now - Date.parse(p.lastHeartbeatAt))} ago`, ''];
     }
     if (row.kind === 'instance' && view.status?.paused) return [`paused${view.status.paused.by ? ` by ${shortName(view.status.paused.by)}` : ''}${view.status.paused.message ? `: ${view.status.paused.message}` : ''}`, 'warn'];
     if (row.kind === 'instance' && view.status?.status === 'Blocked') return [`blocked: ${view.status.failure?.type || ''}`, 'warn'];
-    if (row.kind === 'instance' && row.state === 'cancelled') return [`cancelled by: not recorded${view.status?.failure?.message ? `, “${view.status.failure.message}”` : ''}`, 'off']; // no request in the history
+    if (row.kind === 'instance' && row.state === 'cancelled') return [`cancelled${view.status?.failure?.message ? `: “${view.status.failure.message}”` : ''}`, 'off']; // no request in the history
     if (row.kind === 'timer' && row.state === 'open') return [row.due > frame.now ? `due ${moment(row.due)}, ${ago(new Date(row.due).toISOString(), frame.now)}` : lateText({ nextTryAt: new Date(row.due).toISOString() }, frame.now), ''];
     if (row.parked) return ['outcome received and parked', 'warn'];
     if (row.state === 'gone') return ['never received', ''];
-    const how = row.kind === 'detached' ? 'scheduled' : row.kind === 'instance' && row.state === 'open' ? 'running' : row.state === 'done' ? { timer: 'fired', wait: 'received' }[row.kind] || 'done' : p?.deadline === null ? 'pending, no deadline' : stateWords[row.state];
+    const how = row.kind === 'detached' ? 'scheduled' : row.kind === 'instance' && row.state === 'open' ? 'running' : row.state === 'done' ? { timer: 'fired', wait: 'received' }[row.kind] || 'done' : row.kind === 'activity' && p && !row.begun ? `sent, start not reported${p.deadline === null ? ', no deadline' : ''}` : p?.deadline === null ? 'pending, no deadline' : stateWords[row.state];
     return [row.kind === 'activity' && row.attempt > 1 ? `${how}, ${row.attempt} attempts` : row.kind === 'child' && row.event.attempt > 1 ? `${how}, attempt ${row.event.attempt}` : how, ''];
   }
 
@@ -168,6 +168,6 @@ function timeline(view) {
   const bars = h('div', { class: 'bar-row' }, h('div', { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },
     h('button', { type: 'button', 'aria-label': 'Zoom out', onclick: () => set(frame.zoom / 1.5) }, '−'), h('button', { type: 'button', 'aria-label': 'Zoom in', onclick: () => set(frame.zoom * 1.5) }, '+'),
     h('button', { type: 'button', onclick: () => set(1) }, 'Fit'), pan), h('label', { class: 'toggle' }, fold, 'Collapse idle time'), totals, h('span', { class: 'grow' }),
-    h('div', { class: 'legend', 'aria-hidden': 'true' }, key('seg work', 'running'), key('seg wait', 'waiting'), key('seg tried', 'several attempts'), key('seg backoff', 'retry delay'), key('seg child', 'child'), key('seg failed', 'failed'), key('seg unseen', 'cancelled ◆, not observed'), key('seg seen', 'observed ◇, until ended ■')));
+    h('div', { class: 'legend', 'aria-hidden': 'true' }, key('seg work', 'running'), key('seg wait', 'waiting, or start not reported'), key('seg tried', 'several attempts'), key('seg backoff', 'retry delay'), key('seg child', 'child'), key('seg failed', 'failed'), key('seg unseen', 'cancelled ◆, not observed'), key('seg seen', 'observed ◇, until ended ■')));
   return { grid, bars, update };
 }

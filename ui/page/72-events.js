@@ -103,7 +103,7 @@ function pendingPanel(view, choose) {
         cells[2].shown = named;
         put(cells[2], p.childId ? [p.name ? `${p.name} → ` : '', childLink(p.childId)] : p.name || '');
       }
-      put(cells[3], p.attempt ? String(p.attempt) : '');
+      put(cells[3], p.attempt ? `${p.attempt}${p.maxAttempts ? ` of ${p.maxAttempts}` : ''}` : '');
       cells[4].className = p.lastError || p.noWorker || p.unknownBuild ? 'cell wrong wrap' : 'cell wrap';
       const text = pendingText(p);
       put(cells[4], text);
@@ -134,7 +134,7 @@ function pendingText(p) {
   if (p.cause) said.push(p.cause);
   if (p.lastHeartbeatAt) said.push(`heartbeat ${span(now - Date.parse(p.lastHeartbeatAt))} ago`);
   if (p.cancelledAt) said.push(`cancelled (${reasonText(p.cancelReason)}), waiting for it to end`);
-  if (!said.length && p.what === 'activity') said.push('sent, start not reported');
+  if (!said.length && p.what === 'activity') said.push(sentText(p, hubHealth.queue(p.queue), now));
   if (p.deadline !== undefined && !p.cancelledAt) said.push(p.deadline ? `deadline ${atTime(p.deadline, now)}` : `no deadline${p.attemptMs ? `, at most ${span(p.attemptMs)} an attempt` : ''}`);
   return said.join(' · ');
 }
@@ -155,6 +155,7 @@ function cancellationsPanel(view, choose) {
     },
   });
   function draw() {
+    grid.empty.textContent = view.status?.status === 'Cancelled' ? 'The history has no request for the cancellation, and no task was cancelled' : 'No cancellations';
     const rows = view.cancels.map((c) => {
       const times = { decided: Date.parse(c.decidedAt), seen: c.seenAt && Date.parse(c.seenAt), ended: c.endedAt && Date.parse(c.endedAt), how: c.end, reason: c.reason, by: c.requestedBy, message: c.message };
       return { key: c.target === 'instance' ? 'instance' : String(c.id), c, times, text: view.cancelText(times, c.target === 'activity') };

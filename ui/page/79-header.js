@@ -63,8 +63,9 @@ function instanceHeader(view, choose, showEvent, signal) {
     const found = [];
     for (const p of view.pending?.items || []) {
       const row = view.model.byID.get(p.id);
-      if (row && (p.lastError || p.noWorker || p.unknownBuild || p.cause)) found.push([row, pendingText(p), p.childId]);
+      if (row && (p.lastError || p.noWorker || p.unknownBuild || p.cause)) found.push([row, pendingText(p), p.childId, p.noWorker || p.unknownBuild ? stuckRank : p.rank ?? retryRank]);
     }
+    found.sort(([, , , a], [, , , b]) => a - b);
     const open = found.length;
     for (let i = view.model.failed.length - 1; i >= 0 && found.length - open < mostProblems; i--) {
       const row = view.model.failed[i];
@@ -73,7 +74,7 @@ function instanceHeader(view, choose, showEvent, signal) {
     const more = open + view.model.failed.length - Math.min(found.length, mostProblems);
     const shown = found.slice(0, mostProblems);
     replace(problems, JSON.stringify([shown.map(([row, text]) => [row.id, text]), more]), () => [
-      shown.map(([row, text, child]) => h('li', {}, h('button', { type: 'button', class: `problem ${child ? 'plain' : ''}`, onclick: () => choose(row) }, h('b', {}, `${child ? kindSigns.child : '✕'} ${row.name || kindWords[row.kind]} #${row.id}`), ' ', text), child ? [' → ', instanceLink(child)] : null)),
+      shown.map(([row, text, child, rank]) => h('li', {}, h('button', { type: 'button', class: `problem ${child && rank >= sentRank ? 'plain' : ''}`, onclick: () => choose(row) }, h('b', {}, `${child ? kindSigns.child : '✕'} ${row.name || kindWords[row.kind]} #${row.id}`), ' ', text), child ? [' → ', instanceLink(child)] : null)),
       more > 0 ? h('li', { class: 'muted' }, `and ${several(more, 'more problem')}: see Events, “Only failures”`) : null,
     ]);
     problems.hidden = shown.length === 0;
@@ -88,7 +89,7 @@ function instanceHeader(view, choose, showEvent, signal) {
     if (executions) executions.addEventListener('focus', () => fillExecutions(executions, s), { once: true });
     const { cancel } = view.model.instance;
     const cancelled = s.status === 'Cancelled' || s.status === 'Cancelling';
-    const by = (who) => (who ? h('span', { title: who }, requester(who)) : 'not recorded');
+    const by = (who) => (who ? h('span', { title: who }, requester(who)) : '');
     replace(facts, JSON.stringify([s.updatedAt, s.status, view.model.firstTurn, view.loaded, cancel, Math.floor(Date.now() / 30_000)]), () => [
       fact('Orchestration', `${s.orchestration}${s.version ? ` ${s.version}` : ''}`), fact('Created', when(s.createdAt)), s.startAt ? fact('Start time', when(s.startAt)) : null, fact('Started', view.model.firstTurn ? when(view.model.firstTurn) : ''),
       done ? fact('Ended', when(s.updatedAt)) : null, fact(done ? 'Created to end' : 'Since created', s.status === 'Deleting' ? '' : span((done ? Date.parse(s.updatedAt) : Date.now()) - Date.parse(s.createdAt))),
@@ -121,7 +122,7 @@ function instanceHeader(view, choose, showEvent, signal) {
     if (!s) return;
     replace(status, s.status, () => [chip(s.status)]);
     drawActions(s);
-    const text = nowSentence(s, view.current ? view.pending : null, Date.now(), view.loaded ? view.model.instance.cancel || {} : undefined);
+    const text = nowSentence(s, view.current ? view.pending : null, Date.now(), view.model.instance.cancel);
     if (sentence.textContent !== text) sentence.textContent = text;
     drawNotes(s);
     drawProblems();

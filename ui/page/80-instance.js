@@ -16,7 +16,7 @@ const tabs = [['timeline', 'Timeline'], ['events', 'Events'], ['pending', 'Pendi
 
 function instanceView(address) {
   const id = address.get('instance');
-  const view = { id, model: new Model(), status: null, waiting: new Map(), pending: null, cancels: [], loaded: false, children: new Map(), execution: address.get('execution') || '', row: address.get('row') || '', choose };
+  const view = { id, model: new Model(), status: null, waiting: new Map(), pending: null, cancels: [], cancelsRead: false, loaded: false, children: new Map(), execution: address.get('execution') || '', row: address.get('row') || '', choose };
   view.cancelText = (c, activity) => cancelSentence({ ...c, open: view.current && !over(view.status?.status || '') }, activity);
   const stop = new AbortController();
   const wrong = h('div', { class: 'note bad', hidden: true, role: 'alert' });
@@ -37,7 +37,8 @@ function instanceView(address) {
   // ---- tabs ----
   const isLoading = () => !view.loaded && !view.model.events.length;
   const known = (n) => isLoading() ? null : n;
-  const numbers = () => ({ events: known(view.model.events.length), pending: view.pending?.total ?? (view.status && over(view.status.status) ? 0 : null), cancellations: known(view.cancels.length), family: known(childRows(view).length) });
+  const cancellationCount = () => (view.cancels.length || (view.cancelsRead && view.status?.status !== 'Cancelled') ? view.cancels.length : null);
+  const numbers = () => ({ events: known(view.model.events.length), pending: view.pending?.total ?? (view.status && over(view.status.status) ? 0 : null), cancellations: cancellationCount(), family: known(childRows(view).length) });
   const buttons = tabs.map(([name, label]) => h('button', { type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': 'panel', onclick: () => open(name) }, label));
   tabBar.append(...buttons);
   tabBar.addEventListener('keydown', (e) => {
@@ -198,6 +199,7 @@ function instanceView(address) {
       if (!cursor || all.length >= 20_000) break;
     }
     view.cancels = all;
+    view.cancelsRead = true;
     view.model.told(all);
   }
 
@@ -213,7 +215,7 @@ function instanceView(address) {
       const unlimited = row && ['activity', 'child', 'wait'].includes(row.kind);
       p.attemptMs = row?.event?.startToCloseMs;
       if (limit) p.deadline = new Date(row.start + limit).toISOString(); else if (unlimited && !(p.what === 'external_event' && view.pending.items.some((x) => x.what === 'timer'))) p.deadline = null; // a timer is probably the timeout of the event
-      if (row) row.unserved = Boolean(p.noWorker || p.unknownBuild);
+      if (row) row.begun = p.what === 'activity' && hasStarted(p);
       if (row && p.what === 'activity' && p.failedAt) row.retry = { failed: Date.parse(p.failedAt), next: Date.parse(p.nextTryAt || p.failedAt) };
     }
     await readChildren();
@@ -227,13 +229,29 @@ function instanceView(address) {
     await Promise.all(waiting.map(async (p) => {
       const known = view.children.get(p.childId);
       if (!known || Date.now() - known.at > childFor) {
-        let cause = '';
-        try { cause = causeOf(await get(instancePath(p.childId, '?limit=5'), stop.signal), Date.now()); } catch (err) { if (err.name === 'AbortError') throw err; cause = known?.cause || ''; }
+        let cause = known?.cause;
+        try { cause = await readCause(p.childId); } catch (err) { if (err.name === 'AbortError') throw err; }
         view.children.set(p.childId, { at: Date.now(), cause });
       }
-      p.cause = view.children.get(p.childId).cause;
+      const { cause } = view.children.get(p.childId);
+      Object.assign(p, { cause: cause?.text, rank: cause?.rank });
+      const row = view.model.byID.get(p.id);
+      if (row) row.unbegun = cause?.unbegun;
     }));
     for (const id of view.children.keys()) if (!waiting.some((p) => p.childId === id)) view.children.delete(id);
+  }
+
+  // readCause returns the cause of a child. If the child waits for a child of its own, the cause is that child's, down to deepestChild levels.
+  const deepestChild = 3;
+  async function readCause(childId, depth = 1) {
+    const s = await get(instancePath(childId, '?limit=20'), stop.signal);
+    const cause = () => ({ ...causeOf(s, Date.now(), (queue) => hubHealth.queue(queue)), unbegun: s.status === 'Pending' });
+    const below = s.pending?.items?.find((p) => p.what === 'sub_orchestration' && p.childId && !p.cancelledAt);
+    const own = cause();
+    if (!below || own.rank !== waitRank || depth === deepestChild) return own;
+    const { text, rank } = await readCause(below.childId, depth + 1);
+    Object.assign(below, { cause: text, rank });
+    return cause();
   }
 
   // setMissing shows only the message that the instance was not found, or the view again.

@@ -1,6 +1,7 @@
 // Navigation: the URL selects the view, and the Back button works.
 
 let shown = null;
+let shownAt = '';
 let changes = null;
 let lastRead = 0;
 
@@ -11,13 +12,23 @@ function go(search, replace) {
   show();
 }
 
+const searchField = () => document.querySelector('.search input');
+
+// show builds the view of the URL. The search field keeps its focus, so that the user can type while the list loads, and its text if the view is the
+// same.
 function show() {
   changes?.stop();
   shown?.leave();
   const address = new URLSearchParams(location.search);
   const place = Object.keys(places).find((p) => address.has(p));
+  const typed = searchField();
+  const draft = typed && { text: typed.value, same: shownAt === location.search, focused: typed === document.activeElement };
   const view = (places[place] || listView)(address);
   shown = view;
+  shownAt = location.search;
+  const field = searchField();
+  if (field && draft?.same) field.value = draft.text;
+  if (field && draft?.focused) { field.focus(); field.setSelectionRange(field.value.length, field.value.length); }
   document.title = `${view.title} · perdure`;
   for (const a of document.querySelectorAll('#places a')) if (a.dataset.place === view.place) a.setAttribute('aria-current', 'page'); else a.removeAttribute('aria-current');
   $('main').scrollTop = 0;
@@ -66,3 +77,4 @@ try { kept = localStorage.getItem('perdure-theme') || 'auto'; } catch { /* as ab
 theme(themes.includes(kept) ? kept : 'auto');
 narrow.addEventListener('change', show);
 show();
+startHealth();

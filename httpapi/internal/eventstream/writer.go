@@ -22,6 +22,7 @@ type Writer struct {
 	buffered bool
 	budget   *response.Buffer // nil: the size is not limited
 	begun    bool
+	unsent   bool // the server may hold a part of the response
 }
 
 // New returns the writer of a response. It writes nothing.
@@ -70,8 +71,8 @@ func (s *Writer) Begin() error {
 	return nil
 }
 
-// Send writes an event with its ID, unless it is empty. It returns false and the size of the event if a limited
-// response has no room for it.
+// Send writes an event with its ID, unless it is empty. Flush sends it. Send returns false and the size of the event if
+// a limited response has no room for it.
 func (s *Writer) Send(id, name string, doc []byte) (size int, sent bool) {
 	var b bytes.Buffer
 	if id != "" {
@@ -88,20 +89,34 @@ func (s *Writer) Send(id, name string, doc []byte) (size int, sent bool) {
 	return b.Len(), true
 }
 
-// Comment writes a comment, which keeps the connection open.
+// Comment writes and flushes a comment, which keeps the connection open.
 func (s *Writer) Comment() {
-	if !s.begun {
+	if s.begun {
+		s.write([]byte(": keep-alive\n\n"))
+	} else {
 		_ = s.Begin()
-		return
 	}
-	s.write([]byte(": keep-alive\n\n"))
+	s.Flush()
 }
 
-// write writes and flushes. An error means that the reader has disconnected, which ends the context of its request.
+// write writes to the buffer of the server, which sends it when it is full.
 func (s *Writer) write(b []byte) {
+	s.unlessStalled(func() error { _, err := s.w.Write(b); return err })
+	s.unsent = true
+}
+
+// Flush sends what was written.
+func (s *Writer) Flush() {
+	if s.unsent && !s.buffered {
+		s.unlessStalled(s.control.Flush)
+	}
+	s.unsent = false
+}
+
+// unlessStalled calls write, which fails if the reader reads nothing. An error means that the reader has disconnected,
+// which ends the context of its request.
+func (s *Writer) unlessStalled(write func() error) {
 	abort := time.AfterFunc(stalled, func() { _ = s.control.SetWriteDeadline(time.Unix(1, 0)) })
 	defer abort.Stop()
-	if _, err := s.w.Write(b); err == nil && !s.buffered {
-		_ = s.control.Flush()
-	}
+	_ = write()
 }

@@ -52,6 +52,17 @@ func (h *hub) QueryInstance(_ context.Context, q provider.QueryRequest) (json.Ra
 	}
 }
 
+// CountWorkItems returns work in queues of the tests. No worker of the queue printers has reported.
+func (h *hub) CountWorkItems(context.Context) (map[string]int, error) {
+	return map[string]int{defaultQueue: 3, payments: 1, "printers": 1}, nil
+}
+
+// ReadWorkers returns workers that reported 20 seconds ago, however long the tests take.
+func (h *hub) ReadWorkers(context.Context) (map[string]provider.WorkerReport, error) {
+	report := provider.WorkerReport{BuildID: "b7", SeenAt: time.Now().Add(-20 * time.Second)}
+	return map[string]provider.WorkerReport{defaultQueue: report, payments: report}, nil
+}
+
 // fill creates the instances of the tests. The newest ones have individual histories.
 func (h *hub) fill() {
 	versions := map[string][]string{}

@@ -214,7 +214,6 @@ func (h *hub) waiting(end time.Time) {
 		ActivityID: 3, Attempt: 5, At: end.Add(40 * time.Minute), FailedAt: end.Add(-30 * time.Second),
 		Error: &history.Failure{Type: "timeout", Message: "the bank did not answer in 10 s"},
 	})
-	h.SetWorkers(map[string]time.Time{payments: end, defaultQueue: end})
 }
 
 // order starts an instance whose history has most kinds of events.

@@ -14,7 +14,8 @@ import (
 
 // Restart returns the command restart.
 func Restart(env *cli.Env) *cobra.Command {
-	var id, version string
+	var id, version, key string
+	var tags []string
 	var delay time.Duration
 	var from int64
 	var wait bool
@@ -26,6 +27,16 @@ func Restart(env *cli.Env) *cobra.Command {
 		}
 		if cmd.Flags().Changed("version") {
 			opts = append(opts, client.WithVersion(version))
+		}
+		if cmd.Flags().Changed("tag") {
+			parsed, err := flagvalue.ParseTags(tags)
+			if err != nil {
+				return err
+			}
+			opts = append(opts, client.WithTags(parsed))
+		}
+		if cmd.Flags().Changed("idempotency-key") {
+			opts = append(opts, client.WithIdempotencyKey(key))
 		}
 		if cmd.Flags().Changed("from-event") {
 			opts = append(opts, client.FromEvent(from))
@@ -42,7 +53,7 @@ func Restart(env *cli.Env) *cobra.Command {
 The command starts a new instance with the input and tags of the last execution, and prints its ID. The new
 instance runs the version that the start of the old one requested, or the highest version if it requested
 none. The old instance and its history remain, and its work is not undone. A repeated restart of the same
-instance prints the same ID, unless --id is set.
+instance prints the same ID. To restart it again, set --id and --idempotency-key.
 
 With --from-event EVENT, the new instance starts with the version and the history up to that event. Completed
 work is not repeated. Work in progress starts again with new timeouts. To recover from a bug, deploy the fix
@@ -50,11 +61,13 @@ and restart from the last event that the faulty code received. Before the restar
 if the code sets their IDs. In the history of the new instance, the event ExecutionRestarted shows its origin.`
 	cmd.Example = `  perdure restart order-7
   perdure restart order-7 --from-event 12
-  perdure restart order-7 --id order-7-again --version 2 --wait`
+  perdure restart order-7 --id order-7-again --version 2 --tag cause=fixed --wait`
 	cmd.Flags().StringVar(&id, "id", "", "ID of the new instance (default: the old ID with .restart- and eight digits)")
 	cmd.Flags().StringVar(&version, "version", "",
 		"orchestration version, empty for the highest (default: the version that was requested)")
 	cmd.Flags().Int64Var(&from, "from-event", 0, "ID of the last event to keep of the history")
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "key for deduplication of starts of this orchestration")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil, "tag as KEY=VALUE; repeatable (default: the tags of the old instance)")
 	cmd.Flags().DurationVar(&delay, "delay", 0, flagvalue.DelayUsage)
 	cmd.Flags().BoolVar(&wait, "wait", false, flagvalue.WaitUsage)
 	return cmd

@@ -55,7 +55,7 @@ func TestServer_nothingAllowed_hasOnlyReads(t *testing.T) {
 			t.Errorf("%s changes something", tool.Name)
 		}
 	}
-	if tools != 10 {
+	if tools != 11 {
 		t.Errorf("%d tools", tools)
 	}
 }

@@ -28,6 +28,8 @@ func (s *server) addReads() {
 		"The call hides them from other readers while it runs."), s.deadLetters)
 	addTool(s, read("count_dead_letters", "Count dead letters", "Count the dead letters of each queue, "+
 		"approximately."), s.countDeadLetters)
+	addTool(s, read("queues", "List queues and workers", "List the queues with their number of work items and dead "+
+		"letters, and the last report of their workers. It shows whether work waits without a worker."), s.queues)
 	addTool(s, read("runbooks", "Search the runbooks", "Search the pages for operators, with runbooks for alarms, "+
 		"statuses and errors. Their text is from this program."), s.runbooks)
 }

@@ -185,6 +185,11 @@ func TestReads_eachTool_returnsTextOfTheCommandAndData(t *testing.T) {
 	}
 	r = f.call("count_dead_letters", arguments{})
 	r.wantFacts(t, "About 1 dead letters", "default: about 1")
+	r = f.call("queues", arguments{})
+	r.wantFacts(t, "4 queues, 0 of them with work and without a worker", "WORKER REPORTED")
+	if q := r.items(t, "queues"); len(q) != 4 || q[0]["queue"] != "default" || q[0]["deadLetters"] != 1.0 {
+		t.Errorf("queues: %v", q)
+	}
 	r = f.call("dead_letters", arguments{"instance": "order-7"})
 	r.wantFacts(t, "corrupt: a")
 	if items := r.items(t, "items"); len(items) != 1 || items[0]["id"] != "default-1" {
