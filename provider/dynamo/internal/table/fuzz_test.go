@@ -26,7 +26,7 @@ func FuzzDecompress(f *testing.F) {
 
 // FuzzParseSegmentSK checks that a sort key is rejected or belongs to the parsed segment and part.
 func FuzzParseSegmentSK(f *testing.F) {
-	for _, sk := range []string{SegmentSK(0, 0), SegmentSK(7, 3), SegmentSK(MaxSequence, 999), "h#", "h#1#", "i"} {
+	for _, sk := range []string{SegmentSK(0, 0), SegmentSK(7, 3), SegmentSK(MaxSequence, 999), "h#", "h#1#", "i", "-1", "h#1#-1"} {
 		f.Add(sk)
 	}
 	f.Fuzz(func(t *testing.T, sk string) {
