@@ -258,11 +258,17 @@ mutants: needs-go ## mutation test of the engine: apply one mutant at a time, an
 .PHONY: planted
 planted: mutants
 
+FUZZTIME ?= 60s
+FUZZ     ?= .
+# By default, go test would minimize each input for up to a minute, and try no others.
+MINIMIZE := -fuzzminimizetime 2s
+
 .PHONY: fuzz
-fuzz: needs-go ## a minute of fuzzing each: the history decoder, the segment decoder, cron expressions
-	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime 60s ./history
-	$(GO) test -run '^$$' -fuzz FuzzDecodeSegments -fuzztime 60s ./provider/dynamo/internal/segments
-	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 60s ./schedule/internal/cron
+fuzz: needs-go ## fuzz every decoder for a minute each, an hour in total (FUZZTIME=10s; FUZZ=history for the targets in a folder)
+	@grep -roE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' $(FUZZ) | sort | { while IFS=': ' read -r file _ target; do \
+		echo "$$target in $$file"; \
+		$(GO) test -C "$${file%/*}" -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $(MINIMIZE) -parallel 2 . || failed=1; \
+	done; exit $${failed:-0}; }
 
 ## --- releases ---
 

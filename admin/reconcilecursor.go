@@ -44,12 +44,18 @@ func parsePosition(cursor string) (p position, err error) {
 	if !isPosition {
 		return position{Page: cursor}, nil
 	}
-	doc, err := base64.RawURLEncoding.DecodeString(encoded)
-	if err != nil || json.Unmarshal(doc, &p) != nil || len(p.Instances) > maxPositionInstances ||
-		p.PagesDone && p.Page != "" {
+	doc, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
+	if err != nil || json.Unmarshal(doc, &p) != nil || !p.isPossible() {
 		return position{}, &provider.FieldError{Field: inputcheck.FieldCursor, Problem: "is not a cursor of Reconcile"}
 	}
 	return p, nil
+}
+
+// isPossible reports whether a call can end at the position.
+func (p *position) isPossible() bool {
+	invalid := func(id string) bool { return inputcheck.InstanceID(id) != nil }
+	return len(p.Instances) <= maxPositionInstances && !slices.ContainsFunc(p.Instances, invalid) &&
+		!strings.HasPrefix(p.Page, positionPrefix) && (p.Page == "" || !p.PagesDone)
 }
 
 // position returns the point at which another call continues. It contains the unfinished instances of earlier pages,

@@ -7,6 +7,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/zstddata"
 )
 
 const (
@@ -26,18 +27,13 @@ func Zstd() perdure.Codec {
 	if err != nil {
 		panic(err) // the options are constants
 	}
-	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(zstdMost))
-	if err != nil {
-		panic(err) // the options are constants
-	}
-	return &compressing{w, r}
+	return &compressing{w, zstddata.NewDecoder(zstdMost)}
 }
 
-// compressing implements Zstd. It is safe for concurrent use, because EncodeAll and DecodeAll are safe for concurrent
-// use.
+// compressing implements Zstd. It is safe for concurrent use, because EncodeAll and Decode are.
 type compressing struct {
 	w *zstd.Encoder
-	r *zstd.Decoder
+	r *zstddata.Decoder
 }
 
 // ID implements perdure.Codec.
@@ -57,9 +53,9 @@ func (c *compressing) Encode(_ context.Context, _ perdure.PayloadInfo, doc []byt
 
 // Decode implements perdure.Codec.
 func (c *compressing) Decode(_ context.Context, _ perdure.PayloadInfo, data []byte) ([]byte, error) {
-	doc, err := c.r.DecodeAll(data, nil)
+	doc, err := c.r.Decode(data)
 	if err != nil {
-		return nil, perdure.NonRetryable(fmt.Errorf("codec: zstd: %w", err))
+		return nil, perdure.NonRetryable(fmt.Errorf("codec: %w", err))
 	}
 	return doc, nil
 }

@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -184,19 +185,23 @@ func (e *Event) Validate() error {
 	case e.Kind.HasSource() && e.SourceEventID == 0 && len(e.SourceEventIDs) == 0:
 		return fmt.Errorf("history: event %d (%s): has no sourceEventId", e.ID, e.Kind)
 	}
-	return e.validateSources()
-}
-
-func (e *Event) validateSources() error {
 	if e.SourceEventID < 0 || e.SourceEventID > 0 && e.SourceEventID >= e.ID {
 		return fmt.Errorf("history: event %d (%s): sourceEventId %d is not an earlier event", e.ID, e.Kind,
 			e.SourceEventID)
 	}
-	for _, r := range e.SourceEventIDs {
-		if r.First < 1 || r.Last < r.First || r.Last >= e.ID {
-			return fmt.Errorf("history: event %d (%s): sourceEventIds [%d,%d] are not earlier events", e.ID, e.Kind,
-				r.First, r.Last)
-		}
+	return e.validateRanges()
+}
+
+// validateRanges checks the ranges of the event and of its parked inputs, because readers list the IDs in them.
+func (e *Event) validateRanges() error {
+	invalid := func(r Range) bool { return r.First < 1 || r.Last < r.First || r.Last >= e.ID }
+	ranges := e.SourceEventIDs
+	for i := range e.Inputs {
+		ranges = append(ranges[:len(ranges):len(ranges)], e.Inputs[i].SourceEventIDs...)
+	}
+	if i := slices.IndexFunc(ranges, invalid); i >= 0 {
+		return fmt.Errorf("history: event %d (%s): sourceEventIds [%d,%d] are not earlier events", e.ID, e.Kind,
+			ranges[i].First, ranges[i].Last)
 	}
 	return nil
 }

@@ -41,6 +41,12 @@ func TestEventValidate_invalidEvent_returnsError(t *testing.T) {
 			history.Event{ID: 9, Kind: history.TimerFired, SourceEventIDs: []history.Range{{First: 2, Last: 9}}},
 			"sourceEventIds [2,9] are not earlier",
 		},
+		{
+			history.Event{ID: 9, Kind: history.InputsParked, Inputs: []history.Event{
+				{Kind: history.TimerFired, SourceEventIDs: []history.Range{{First: 1, Last: 1 << 62}}},
+			}},
+			"sourceEventIds [1,4611686018427387904] are not earlier",
+		},
 	} {
 		err := tt.event.Validate()
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {

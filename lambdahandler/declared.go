@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -34,7 +35,11 @@ func newDeclaredSchedules(c *client.Client, doc string) *declaredSchedules {
 	}
 	read := json.NewDecoder(bytes.NewBufferString(doc))
 	read.DisallowUnknownFields()
-	if err := read.Decode(&d.pending); err != nil {
+	err := read.Decode(&d.pending)
+	if _, end := read.Token(); err == nil && !errors.Is(end, io.EOF) {
+		err = errors.New("text follows the list of schedules")
+	}
+	if err != nil {
 		d.pending, d.parseErr = nil, fmt.Errorf("lambdahandler: PERDURE_SCHEDULES: %w", err)
 	}
 	for i := range d.pending {

@@ -61,8 +61,9 @@ func ParseTooLarge(message string) (name string, bytes, limit int) {
 	if i := strings.Index(message, head); i >= 0 {
 		text = message[i:]
 	}
-	if n, err := fmt.Sscanf(text, tooLarge, &bytes, &limit); err != nil || n != 2 {
+	parts := strings.SplitN(text, ": ", 3)
+	if n, err := fmt.Sscanf(text, tooLarge, &bytes, &limit); err != nil || n != 2 || len(parts) < 3 {
 		return message, bytes, limit
 	}
-	return strings.SplitN(text, ": ", 3)[2], bytes, limit
+	return parts[2], bytes, limit
 }

@@ -2,6 +2,7 @@
 package idset
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/perdure/perdure/history"
@@ -12,19 +13,25 @@ type Set []history.Range
 
 // Has reports whether an ID is in the set.
 func (s Set) Has(id int64) bool {
-	i, _ := slices.BinarySearchFunc(s, id, func(r history.Range, id int64) int { return int(r.Last - id) })
+	i := s.search(id)
 	return i < len(s) && s[i].First <= id
 }
 
-// Add returns the set with a range of IDs added.
+// Add returns the set with a range of IDs added. IDs are positive.
 func (s Set) Add(r history.Range) Set {
 	// from is the first range that r joins, or the first one after it.
-	from, _ := slices.BinarySearchFunc(s, r.First-1, func(o history.Range, id int64) int { return int(o.Last - id) })
+	from := s.search(r.First - 1)
 	to := from
-	for to < len(s) && s[to].First <= r.Last+1 {
+	for to < len(s) && s[to].First-1 <= r.Last {
 		r.First, r.Last = min(r.First, s[to].First), max(r.Last, s[to].Last)
 		to++
 	}
 
 	return slices.Replace(s, from, to, r)
+}
+
+// search returns the first range that ends with an ID or after it.
+func (s Set) search(id int64) int {
+	i, _ := slices.BinarySearchFunc(s, id, func(r history.Range, id int64) int { return cmp.Compare(r.Last, id) })
+	return i
 }

@@ -65,12 +65,15 @@ func ParseHosts(list string) (Hosts, error) {
 // isHost reports whether name has the form of a Host header.
 func isHost(name string) bool {
 	host, port := splitPort(name)
-	if strings.HasPrefix(host, "[") {
-		return net.ParseIP(strings.Trim(host, "[]")) != nil
+	if _, err := strconv.ParseUint(port, 10, 16); port != "" && err != nil {
+		return false
+	}
+	if ip, bracketed := strings.CutPrefix(host, "["); bracketed {
+		ip, closed := strings.CutSuffix(ip, "]")
+		return closed && net.ParseIP(ip) != nil
 	}
 	const hostCharacters = "abcdefghijklmnopqrstuvwxyz0123456789.-_"
-	_, err := strconv.ParseUint(port, 10, 16)
-	return host != "" && strings.Trim(host, hostCharacters) == "" && (port == "" || err == nil)
+	return host != "" && strings.Trim(host, hostCharacters) == ""
 }
 
 // splitPort splits "host:port"; the port is empty if there is none. The host includes the brackets of an IPv6 address.

@@ -16,7 +16,7 @@ func Decode(id, lock, body string, attributes map[string]string) provider.Record
 		ID: id, ReceiptHandle: lock, Body: body, ReceiveCount: 1,
 		SentAt: parseSentTimestamp(attributes["SentTimestamp"]), Sequence: attributes["SequenceNumber"],
 	}
-	if n, err := strconv.Atoi(attributes["ApproximateReceiveCount"]); err == nil {
+	if n, err := strconv.Atoi(attributes["ApproximateReceiveCount"]); err == nil && n > 0 {
 		r.ReceiveCount = n
 	}
 	if r.Sequence != "" {

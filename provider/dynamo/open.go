@@ -53,9 +53,13 @@ func find(ctx context.Context, client *ssm.Client, hub string) (HubConfig, error
 	if err != nil {
 		return HubConfig{}, &provider.Error{Op: "SSM.GetParameter", Retryable: awscall.IsRetryable(err), Err: err}
 	}
-	h := HubConfig{}
-	if err := json.Unmarshal([]byte(aws.ToString(out.Parameter.Value)), &h); err != nil {
-		return HubConfig{}, fmt.Errorf("dynamo: hub %q: parameter %s: %w", hub, name, err)
+	return parseParameter(hub, aws.ToString(out.Parameter.Value))
+}
+
+// parseParameter parses the value of a hub's SSM parameter.
+func parseParameter(hub, value string) (h HubConfig, err error) {
+	if err := json.Unmarshal([]byte(value), &h); err != nil {
+		return HubConfig{}, fmt.Errorf("dynamo: hub %q: parameter %s: %w", hub, ParameterName(hub), err)
 	}
 	h.Name = hub
 	return h, nil

@@ -319,14 +319,17 @@ func (r Reader[S, P]) Pending(
 	var unread struct {
 		Unread *apiwire.ReadError `json:"unread"`
 	}
+	unreadable := func(err error) error {
+		return apiclient.NewError(opGet, of.InstanceID, true, fmt.Errorf("decode pending items: %w", err))
+	}
 	if err := json.Unmarshal(resp.Pending, &unread); err != nil {
-		return p, fmt.Errorf("pending items: %w", err)
+		return p, unreadable(err)
 	}
 	if e := unread.Unread; e != nil {
 		return p, apiclient.ErrorOf(of.InstanceID, opGet, e.Code, e.Detail, e.Retryable)
 	}
 	if err := json.Unmarshal(resp.Pending, &p); err != nil {
-		return p, fmt.Errorf("pending items: %w", err)
+		return p, unreadable(err)
 	}
 	return p, nil
 }

@@ -65,6 +65,11 @@ func (t *Tail) ReadTail(
 			if !found {
 				continue
 			}
+			if e.ID != at.Event+1 {
+				yield(history.Event{}, apiclient.NewError(opStream, instanceID, true,
+					fmt.Errorf("event #%d follows #%d", e.ID, at.Event)))
+				return
+			}
 			at.Event = e.ID
 			if !yield(e, nil) || e.Kind == history.OrchestrationContinuedAsNew {
 				return // the events that follow belong to the next execution
@@ -87,16 +92,16 @@ func eventOf(instanceID string, message []byte) (e history.Event, found bool, er
 	}
 	if kind == streamProblem {
 		var p apiwire.Problem
-		if err = json.Unmarshal(data, &p); err == nil {
-			err = apiclient.ErrorOf(instanceID, opStream, p.Code, p.Detail, p.Retryable)
+		if err := json.Unmarshal(data, &p); err != nil {
+			return e, false, apiclient.NewError(opStream, instanceID, true, fmt.Errorf("decode problem: %w", err))
 		}
-		return e, false, err
+		return e, false, apiclient.ErrorOf(instanceID, opStream, p.Code, p.Detail, p.Retryable)
 	}
 	if kind == "" || kind[0] >= 'a' { // no kind of an event starts with a lower-case letter
 		return e, false, nil
 	}
 	if err := json.Unmarshal(data, &e); err != nil {
-		return e, false, &provider.Error{Op: "HTTP", Retryable: true, Err: fmt.Errorf("decode event: %w", err)}
+		return e, false, apiclient.NewError(opStream, instanceID, true, fmt.Errorf("decode event: %w", err))
 	}
 	return e, true, nil
 }

@@ -115,7 +115,7 @@ func (p *parameter) check(value string) error {
 	if p.Type == "Number" {
 		n, err := strconv.ParseFloat(value, 64)
 		switch {
-		case err != nil:
+		case err != nil || strings.Trim(value, "+-.eE0123456789") != "": // CloudFormation has no NaN and no 0x10
 			return fmt.Errorf("must be a number, is %q", value)
 		case p.MinValue != nil && n < *p.MinValue:
 			return fmt.Errorf("must be at least %v, is %s", *p.MinValue, value)

@@ -223,7 +223,8 @@ func decodeTurns(executionID, prefix string, items []table.Item) ([]turnCancels,
 		}
 
 		sk := table.GetString(items[0], table.AttrSK)
-		doc, err := joinDocument(items[:min(n, len(items))], sk, n)
+		parts := items[:min(n, len(items))]
+		doc, err := joinDocument(parts, sk, n)
 		if err != nil {
 			return nil, err
 		}
@@ -234,7 +235,7 @@ func decodeTurns(executionID, prefix string, items []table.Item) ([]turnCancels,
 		}
 
 		all = append(all, d)
-		items = items[n:]
+		items = items[len(parts):]
 	}
 	return all, nil
 }
@@ -294,6 +295,9 @@ func (cs *Store) readMarkParts(ctx context.Context, executionID string, parts in
 		part, err := cs.table.GetExecutionItem(ctx, executionID, table.CancelMarkPartSK(n))
 		if err != nil {
 			return nil, err
+		}
+		if len(part) == 0 {
+			break // the record is torn, or its number of parts is damaged
 		}
 		packed.Write(table.GetBytes(part, table.AttrZstd))
 	}

@@ -34,14 +34,27 @@ type ChildSearch struct {
 	Settled cancels.Decision `json:"settled,omitzero"`
 }
 
-func (u *ChildSearch) settledIDs() map[int64]bool {
-	ids := map[int64]bool{}
-	for _, r := range u.Settled.Cancel().IDs {
-		for id := r.First; id <= r.Last; id++ {
-			ids[id] = true
+// maxSettled is the maximum number of IDs in a stored position. It exceeds the work that runs at the same time in any
+// execution, and limits the memory for a damaged position.
+const maxSettled = 4 << 20
+
+// decodeSearch decodes the position that encodeSearch has encoded.
+func decodeSearch(doc string) (before int64, settled map[int64]bool, err error) {
+	var at ChildSearch
+	if err := json.Unmarshal([]byte(doc), &at); err != nil {
+		return 0, nil, fmt.Errorf("%s: %w", attrChildSearch, err)
+	}
+	settled = map[int64]bool{}
+	for _, r := range at.Settled.Cancel().IDs {
+		if r.First < 1 || r.Last < r.First || r.Last-r.First >= maxSettled-int64(len(settled)) {
+			return 0, nil, fmt.Errorf("%s: %w: events %d to %d are not settled work, or exceed the limit of %d",
+				attrChildSearch, provider.ErrCorrupt, r.First, r.Last, maxSettled)
+		}
+		for id := range r.Last - r.First + 1 {
+			settled[r.First+id] = true
 		}
 	}
-	return ids
+	return at.Before, settled, nil
 }
 
 // searchInterval is the interval at which a search stores its position.
@@ -50,16 +63,14 @@ const searchInterval = 3 * time.Second
 // cancelOutstandingChildren cancels the outstanding children of an instance, unless its terminal segment contains the
 // cancels (R17). It sends the cancels before it stores the position. Cancels can be sent twice.
 func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.Instance, it table.Item) error {
-	var at ChildSearch
 	doc := table.GetString(it, attrChildSearch)
 	if doc == "" {
 		return nil
 	}
-	if err := json.Unmarshal([]byte(doc), &at); err != nil {
-		return fmt.Errorf("dynamo: instance %q: %s: %w", in.InstanceID, attrChildSearch, err)
+	before, settled, err := decodeSearch(doc)
+	if err != nil {
+		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
 	}
-
-	settled := at.settledIDs()
 	release, err := dl.history.acquireLarge(ctx)
 	if err != nil {
 		return err
@@ -67,7 +78,7 @@ func (dl *Deleter) cancelOutstandingChildren(ctx context.Context, in *provider.I
 	defer release()
 
 	noted := dl.now()
-	for s, err := range dl.history.segmentsBefore(ctx, in, at.Before) {
+	for s, err := range dl.history.segmentsBefore(ctx, in, before) {
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -93,7 +95,11 @@ func (hs *Store) ReadJob(ctx context.Context, id string) (provider.Job, error) {
 func decodeJob(it table.Item) (j provider.Job, err error) {
 	doc := json.NewDecoder(strings.NewReader(table.GetString(it, attrJob)))
 	doc.DisallowUnknownFields()
-	if err := doc.Decode(&j); err != nil {
+	err = doc.Decode(&j)
+	if _, end := doc.Token(); err == nil && !errors.Is(end, io.EOF) {
+		err = errors.New("text follows the job")
+	}
+	if err != nil {
 		return j, fmt.Errorf("dynamo: item %s: %w", table.GetString(it, table.AttrSK), err)
 	}
 	j.Revision = table.GetNumber(it, attrRevision)

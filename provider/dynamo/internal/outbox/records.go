@@ -134,10 +134,13 @@ func (ob *Outbox) readRecords(ctx context.Context, t *acceptedOutputs) error {
 // addIDs adds the IDs in an attribute of a dispatch record.
 func (ob *Outbox) addIDs(ctx context.Context, set idset.Set, note table.Item, name string) idset.Set {
 	var runs []history.Range
-	if doc := table.GetString(note, name); doc != "" && json.Unmarshal([]byte(doc), &runs) != nil {
+	invalid := func(r history.Range) bool { return r.First < 1 || r.Last < r.First }
+	if doc := table.GetString(note, name); doc != "" &&
+		(json.Unmarshal([]byte(doc), &runs) != nil || slices.ContainsFunc(runs, invalid)) {
 		ob.log.WarnContext(ctx, "dispatch record unreadable, some outputs are sent again",
 			"event", logevent.DispatchRecordUnreadable, "execution", table.GetString(note, table.AttrPK),
 			"item", table.GetString(note, table.AttrSK))
+		return set
 	}
 	for _, r := range runs {
 		set = set.Add(r)

@@ -110,6 +110,9 @@ func decodeRollup(it table.Item) (segments []provider.Segment, err error) {
 		if s.Events, err = history.Decode(fields[2]); err != nil {
 			return nil, fmt.Errorf("item %s: segment %d: %w", sk, sequence, err)
 		}
+		if len(s.Events) == 0 {
+			return nil, fmt.Errorf("item %s: segment %d: %w", sk, sequence, errNoEvents)
+		}
 		segments = append(segments, s)
 	}
 	if last := first + int64(len(segments)) - 1; len(segments) == 0 || last != table.GetNumber(it, attrLast) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/perdure/perdure/internal/zstddata"
 )
 
 // IsStub reports whether the item replaces a deleted segment.
@@ -39,7 +41,7 @@ const (
 // The All methods of the encoder and the decoder are safe for concurrent use. Both are expensive to create.
 var (
 	encoder = newEncoder()
-	decoder = newDecoder()
+	decoder = zstddata.NewDecoder(DecodeLimit)
 )
 
 // newEncoder returns an encoder that has created its channel. If the channel were created on first use in a
@@ -53,20 +55,12 @@ func newEncoder() *zstd.Encoder {
 	return e
 }
 
-func newDecoder() *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(DecodeLimit), zstd.WithDecoderConcurrency(0))
-	if err != nil {
-		panic(err) // cannot happen, because the options are constants
-	}
-	return d
-}
-
 // Compress compresses a document.
 func Compress(doc []byte) []byte { return encoder.EncodeAll(doc, nil) }
 
 // Decompress returns a document of up to DecodeLimit bytes.
 func Decompress(packed []byte) ([]byte, error) {
-	return decoder.DecodeAll(packed, nil) //nolint:wrapcheck // the caller names the item
+	return decoder.Decode(packed) //nolint:wrapcheck // the caller names the item
 }
 
 // SplitDocument adds a compressed document to its first item. It returns all items of the document. The sort keys of

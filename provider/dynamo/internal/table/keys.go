@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -245,14 +246,14 @@ func SegmentSK(sequence int64, part int) string {
 // ParseSegmentSK returns the segment and the part of a sort key that SegmentSK has returned.
 func ParseSegmentSK(sk string) (sequence int64, part int, err error) {
 	digits, suffix, more := strings.Cut(strings.TrimPrefix(sk, SKSegments), "#")
-	if sequence, err = strconv.ParseInt(digits, 10, 64); err != nil {
-		return 0, 0, fmt.Errorf("sort key %q: %w", sk, err)
+	if sequence, err = strconv.ParseInt(digits, 10, 64); err != nil || sequence < 0 {
+		return 0, 0, fmt.Errorf("sort key %q has no segment: %w", sk, cmp.Or(err, strconv.ErrRange))
 	}
 	if !more {
 		return sequence, 0, nil
 	}
-	if part, err = strconv.Atoi(suffix); err != nil {
-		return 0, 0, fmt.Errorf("sort key %q: %w", sk, err)
+	if part, err = strconv.Atoi(suffix); err != nil || part < 0 {
+		return 0, 0, fmt.Errorf("sort key %q has no part: %w", sk, cmp.Or(err, strconv.ErrRange))
 	}
 	return sequence, part, nil
 }

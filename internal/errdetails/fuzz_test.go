@@ -1,0 +1,48 @@
+package errdetails_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/errdetails"
+)
+
+// FuzzDetails checks that the failure of an error has the details of the first cause with details, as a document or as
+// the reason why there is none.
+func FuzzDetails(f *testing.F) {
+	for _, s := range []string{
+		`{"type":"t","details":{"code":5}}`, `{"type":"t","cause":{"details":[1],"cause":{"details":2}}}`,
+		`{"detailsOmitted":"too large"}`, `{"details":{"ref":"data:zstd;AAAA","sha256":"0","bytes":9}}`,
+		`{"details":{"ref":"x#a/0/1","sha256":"0","bytes":9}}`, `{"details":{"inline":{"ref":"x"}}}`,
+		`{"details":null}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var failure history.Failure
+		if json.Unmarshal(b, &failure) != nil {
+			return
+		}
+		d := errdetails.In(&failure)
+		if d == nil {
+			return
+		}
+		if (len(d.Doc) > 0) == (d.Omitted != "") {
+			t.Fatalf("%s: document %q, omitted %q", b, d.Doc, d.Omitted)
+		}
+		v, problem, err := errdetails.Decode[any](d)
+		if (problem == "") != (d.Omitted == "" && err == nil) || err != nil {
+			t.Errorf("%s: %v, problem %q, error %v", b, v, problem, err)
+		}
+		if _, problem, err := errdetails.Decode[chan int](d); problem == "" && err == nil && string(d.Doc) != "null" {
+			t.Errorf("%s was decoded as a channel", b)
+		}
+		var again history.Failure
+		d.AddTo(&again)
+		if same := errdetails.Own(&again); !reflect.DeepEqual(same, d) {
+			t.Errorf("%s: details %+v, then %+v", b, d, same)
+		}
+	})
+}
