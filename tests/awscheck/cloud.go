@@ -46,6 +46,18 @@ func Start(ctx context.Context, command string, args ...string) (*Cloud, error) 
 	return &Cloud{c, proxy, dir, command == "up"}, nil
 }
 
+// Main is like [localcloud.Main] with a local AWS whose requests are checked. It fails if AWS would reject a request.
+func Main(tests func() int) (code int) {
+	return localcloud.While(localcloud.EndpointVariable, localcloud.StartLimit,
+		func(ctx context.Context) (endpoint string, stop func() error, err error) {
+			c, err := Start(ctx, "cloud")
+			if err != nil {
+				return "", nil, err
+			}
+			return c.Env["AWS_ENDPOINT_URL"], c.Stop, nil
+		}, tests)
+}
+
 // endpointIn returns a function that reads the endpoint of the emulator, which local.py writes to a file.
 func endpointIn(file string) func() (string, error) {
 	var known atomic.Pointer[string]

@@ -11,12 +11,13 @@ import (
 // Main starts one.
 const EndpointVariable = "PERDURE_TEST_ENDPOINT"
 
-const startLimit = 3 * time.Minute // the first start installs the emulator
+// StartLimit is the time limit of starting an emulator. The first start installs the emulator.
+const StartLimit = 3 * time.Minute
 
 // Main runs tests for a TestMain, with EndpointVariable set to the URL of an emulator. If the variable is not set, Main
 // starts an emulator and stops it after the tests. Main returns the exit code.
 func Main(tests func() int) (code int) {
-	return While(EndpointVariable, startLimit,
+	return While(EndpointVariable, StartLimit,
 		func(ctx context.Context) (endpoint string, stop func() error, err error) {
 			c, err := Start(ctx, "cloud")
 			if err != nil {

@@ -5,9 +5,10 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure/provider/providertest"
+	"github.com/perdure/perdure/tests/awscheck"
 	"github.com/perdure/perdure/tests/localcloud"
 )
 
-func TestMain(m *testing.M) { os.Exit(localcloud.Main(m.Run)) }
+func TestMain(m *testing.M) { os.Exit(awscheck.Main(m.Run)) }
 
 func TestConformance(t *testing.T) { providertest.Run(t, localcloud.NewEmulator().Harness()) }
