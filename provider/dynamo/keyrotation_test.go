@@ -113,15 +113,16 @@ func (k *keyring) accepts(p *dynamo.Provider, tokens tokenPair) bool {
 }
 
 // onKeyring runs a test in virtual time.
-func onKeyring(t *testing.T, test func(*testing.T, *keyring)) {
+func onKeyring(t *testing.T, test func(*keyring)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newKeyring(t)) })
+	synctest.Test(t, func(t *testing.T) { test(newKeyring(t)) })
 }
 
 // R1, R2: old and new processes accept the tokens of each other at any time of three rotations.
 func TestKeyRotation_oldAndNewProcesses_acceptAllTokens(t *testing.T) {
 	t.Parallel()
-	onKeyring(t, func(t *testing.T, k *keyring) {
+	onKeyring(t, func(k *keyring) {
+		t := k.t
 		processes := []*dynamo.Provider{k.process(), k.process()}
 		issued := []tokenPair{k.sign(processes[0])}
 		for range 3 {
@@ -149,7 +150,8 @@ func TestKeyRotation_oldAndNewProcesses_acceptAllTokens(t *testing.T) {
 // rotation must not sign with a key that the first one does not know.
 func TestKeyRotation_verifierHasJustReadKeys_acceptsTokensOfNewProcess(t *testing.T) {
 	t.Parallel()
-	onKeyring(t, func(t *testing.T, k *keyring) {
+	onKeyring(t, func(k *keyring) {
+		t := k.t
 		verifier, first := k.process(), k.sign(k.process())
 		hostile := tokenPair{
 			strings.Replace(first.work, "w1.1.", "w1.9.", 1), strings.Replace(first.completion, "c1.1.", "c1.9.", 1),
@@ -173,7 +175,8 @@ func TestKeyRotation_verifierHasJustReadKeys_acceptsTokensOfNewProcess(t *testin
 // R4: processes that start after the rotation sign with the new key as soon as it is old enough, without another read.
 func TestKeyRotation_processStartsDuringDelay_signsWithNewKeyAfterIt(t *testing.T) {
 	t.Parallel()
-	onKeyring(t, func(t *testing.T, k *keyring) {
+	onKeyring(t, func(k *keyring) {
+		t := k.t
 		before := k.process()
 		k.wantKey(before, "1", "before the rotation")
 		k.add()
@@ -195,7 +198,8 @@ func TestKeyRotation_processStartsDuringDelay_signsWithNewKeyAfterIt(t *testing.
 // R5: a key whose tokens can be in messages cannot be removed, unless it has leaked.
 func TestKeyRotation_keyRemovedTooEarly_isRejected(t *testing.T) {
 	t.Parallel()
-	onKeyring(t, func(t *testing.T, k *keyring) {
+	onKeyring(t, func(k *keyring) {
+		t := k.t
 		old := k.sign(k.process())
 		remove := func(number int64, force bool) error {
 			return k.operator().Remove(t.Context(), number, force)
@@ -240,7 +244,8 @@ func TestKeyRotation_keyRemovedTooEarly_isRejected(t *testing.T) {
 // R5: the time at which the successor started to sign is unknown for a key that was written by hand.
 func TestKeyRotation_successorWithoutCreationTime_keyIsNotRemoved(t *testing.T) {
 	t.Parallel()
-	onKeyring(t, func(t *testing.T, k *keyring) {
+	onKeyring(t, func(k *keyring) {
+		t := k.t
 		k.put("key#0000000001", secretOf("a"))
 		k.put("key#0000000002", secretOf("b"))
 		k.wantKey(k.process(), "2", "keys without creation times")
@@ -267,7 +272,8 @@ func TestKeyRotation_successorWithoutCreationTime_keyIsNotRemoved(t *testing.T) 
 // R6: a warm function or a polling process signs with a new key within a day, so that old keys can be removed.
 func TestKeyRotation_warmProcess_signsWithNewKeyWithinADay(t *testing.T) {
 	t.Parallel()
-	onKeyring(t, func(t *testing.T, k *keyring) {
+	onKeyring(t, func(k *keyring) {
+		t := k.t
 		frozen, busy := k.process(), k.process()
 		old := k.sign(frozen)
 		k.wantKey(busy, "1", "before the rotation")
@@ -304,7 +310,8 @@ func TestKeyRotation_crashesHalfWay_canBeRepeated(t *testing.T) {
 	for name, written := range map[string]bool{"before the write": false, "after the write": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onKeyring(t, func(t *testing.T, k *keyring) {
+			onKeyring(t, func(k *keyring) {
+				t := k.t
 				p := k.process()
 				old := k.sign(p)
 				k.set(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -339,7 +346,8 @@ func TestKeyRotation_crashesHalfWay_canBeRepeated(t *testing.T) {
 // R8: two operators add keys between the read and the write of each other, and remove keys.
 func TestKeyRotation_twoOperators_addDifferentKeys(t *testing.T) {
 	t.Parallel()
-	onKeyring(t, func(t *testing.T, k *keyring) {
+	onKeyring(t, func(k *keyring) {
+		t := k.t
 		k.sign(k.process())
 		var other int64
 		k.set(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -376,7 +384,8 @@ func TestKeyRotation_twoOperators_addDifferentKeys(t *testing.T) {
 // R9: a process that cannot read the keys again signs with the cached ones, and tries once a minute.
 func TestKeyRotation_tableUnreadable_cachedKeySigns(t *testing.T) {
 	t.Parallel()
-	onKeyring(t, func(t *testing.T, k *keyring) {
+	onKeyring(t, func(k *keyring) {
+		t := k.t
 		p := k.process()
 		k.wantKey(p, "1", "before the rotation")
 		k.add()
@@ -406,7 +415,8 @@ func TestKeyRotation_operatorWithWrongClock_tokensAreAccepted(t *testing.T) {
 	for name, wrong := range map[string]time.Duration{"slow": -13 * time.Minute, "fast": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onKeyring(t, func(t *testing.T, k *keyring) {
+			onKeyring(t, func(k *keyring) {
+				t := k.t
 				verifier := k.process()
 				first := k.sign(verifier)
 				if !k.accepts(verifier, first) { // it reads the keys as late as possible before the rotation

@@ -84,9 +84,9 @@ func (s SigningKeys) Add(ctx context.Context) (SigningKey, error) {
 	return k, nil
 }
 
-// Remove deletes a key. Its tokens become invalid within ten minutes. Remove returns provider.ErrNotFound if the hub does
-// not have the key, and ErrKeyInUse for the newest key. Unless force is true, it also returns ErrKeyInUse as long as
-// messages can have tokens of the key: until 29 days after the next key starts to sign.
+// Remove deletes a key. Its tokens become invalid within ten minutes. Remove returns provider.ErrNotFound if the hub
+// does not have the key, and ErrKeyInUse for the newest key. Unless force is true, it also returns ErrKeyInUse as long
+// as messages can have tokens of the key: until 29 days after the next key starts to sign.
 func (s SigningKeys) Remove(ctx context.Context, number int64, force bool) error {
 	return s.keys.Remove(ctx, number, force)
 }

@@ -46,6 +46,8 @@ func (k *Key) SignsFrom() time.Time {
 	return k.CreatedAt.Add(SigningDelay)
 }
 
+func (k *Key) isValid() bool { return k.Problem == nil }
+
 // decode decodes the item of a key.
 func decode(it table.Item) Key {
 	k := Key{Item: table.GetString(it, table.AttrSK), Number: max(table.SequenceOf(it, skKeys), 0)}
@@ -68,7 +70,7 @@ type keyring []Key
 // valid returns the keys.
 func (r keyring) valid() (keys []*Key) {
 	for i := range r {
-		if r[i].Problem == nil {
+		if r[i].isValid() {
 			keys = append(keys, &r[i])
 		}
 	}
@@ -78,7 +80,7 @@ func (r keyring) valid() (keys []*Key) {
 // signing returns the key that signs at a time: the newest one that is old enough, otherwise the oldest one.
 func (r keyring) signing(now time.Time) (key *Key) {
 	for i := range slices.Backward(r) {
-		if r[i].Problem != nil {
+		if !r[i].isValid() {
 			continue
 		}
 		if key = &r[i]; !key.SignsFrom().After(now) {
@@ -181,7 +183,7 @@ func (r keyring) removable(number int64, force bool, now time.Time) (*Key, error
 	own := &r[i]
 	newer := r.successor(own)
 	switch {
-	case own.Problem != nil:
+	case !own.isValid():
 		return own, nil // it has signed no token
 	case newer == nil:
 		return nil, fmt.Errorf("%w: it is the newest key; add another one first", ErrKeyInUse)
