@@ -264,6 +264,13 @@ fuzz: needs-go ## a minute of fuzzing each: the history decoder, the segment dec
 	$(GO) test -run '^$$' -fuzz FuzzDecodeSegments -fuzztime 60s ./provider/dynamo/internal/segments
 	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 60s ./schedule/internal/cron
 
+# Modules that users import. golangci-lint runs gosec and staticcheck.
+RELEASED := . codec/kmskeys infra/cdk telemetry/perdureotel
+
+.PHONY: vulncheck
+vulncheck: needs-go ## check what users import for known vulnerabilities of dependencies and of Go (needs https://vuln.go.dev; offline, VULNDB=file:///path of a copy)
+	@for module in $(RELEASED); do echo "$$module:"; $(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB)) -C $$module ./... || exit; done
+
 ## --- releases ---
 
 RELEASE := $(GO) run -C tools ./release
