@@ -14,7 +14,7 @@ import (
 )
 
 // onKeys runs a test with the tool on a hub without keys, in virtual time.
-func onKeys(t *testing.T, test func(t *testing.T, h *tool)) {
+func onKeys(t *testing.T, test func(h *tool)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
@@ -23,13 +23,14 @@ func onKeys(t *testing.T, test func(t *testing.T, h *tool)) {
 			Config: dynamo.HubConfig{Name: "orders", Table: "orders"}, Table: cloud.Table, Now: time.Now,
 		}
 		h.mustRun("keys", "add") // the first key of a hub
-		test(t, h)
+		test(h)
 	})
 }
 
 func TestKeys_rotation_showsStatesWithoutSecrets(t *testing.T) {
 	t.Parallel()
-	onKeys(t, func(t *testing.T, h *tool) {
+	onKeys(t, func(h *tool) {
+		t := h.t
 		const header = "KEY  STATE      CREATED               SIGNS FROM            USED UNTIL            PROBLEM\n"
 		if got, want := h.mustRun("keys"), "KEY  STATE    CREATED               SIGNS FROM            USED UNTIL  PROBLEM\n"+
 			"  1  signing  2000-01-01T00:00:00Z  2000-01-01T00:15:00Z\n"; got != want {
@@ -63,7 +64,8 @@ func TestKeys_rotation_showsStatesWithoutSecrets(t *testing.T) {
 
 func TestKeysRemove_keyInUse_requiresForce(t *testing.T) {
 	t.Parallel()
-	onKeys(t, func(t *testing.T, h *tool) {
+	onKeys(t, func(h *tool) {
+		t := h.t
 		remove := func(args ...string) []string { return append([]string{"keys", "remove"}, args...) }
 		h.wantError(cli.CodeError, "missing argument NUMBER", remove()...)
 		h.wantError(cli.CodeError, `NUMBER must be positive, is "first"`, remove("first")...)
