@@ -270,6 +270,13 @@ fuzz: needs-go ## fuzz every decoder for a minute each, an hour in total (FUZZTI
 		$(GO) test -C "$${file%/*}" -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $(MINIMIZE) -parallel 2 . || failed=1; \
 	done; exit $${failed:-0}; }
 
+# Modules that users import. golangci-lint runs gosec and staticcheck.
+RELEASED := . codec/kmskeys infra/cdk telemetry/perdureotel
+
+.PHONY: vulncheck
+vulncheck: needs-go ## check what users import for known vulnerabilities of dependencies and of Go (needs https://vuln.go.dev; offline, VULNDB=file:///path of a copy)
+	@for module in $(RELEASED); do echo "$$module:"; $(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB)) -C $$module ./... || exit; done
+
 ## --- releases ---
 
 RELEASE := $(GO) run -C tools ./release

@@ -158,7 +158,7 @@ func FuzzEnvironment(f *testing.F) {
 		}
 		n := e.bytes("BYTES", 7)
 		check(n >= 0 && n <= 1<<40, n)
-		attempts := e.maxAttempts()
+		attempts := e.maxCrashes()
 		check(attempts >= 1 && attempts <= maxMaxCrashes, attempts)
 		retention := e.retention()
 		check(retention == 0 || retention >= time.Hour, retention)

@@ -39,8 +39,8 @@ func addCommands(root *cobra.Command, env *cli.Env) {
 	addGroup(root, "schedules", schedules.New(env))
 	addGroup(root, "operations",
 		operations.Versions(env), operations.Jobs(env), operations.Queues(env), operations.UI(env),
-		mcpserver.Command(env), operations.DeadLetters(env), operations.Reconcile(env), operations.Doctor(env),
-		operations.Sweep(env), operations.WhoAmI(env))
+		mcpserver.Command(env), operations.DeadLetters(env), operations.Keys(env), operations.Reconcile(env),
+		operations.Doctor(env), operations.Sweep(env), operations.WhoAmI(env))
 	const developmentGroup = "development"
 	addGroup(root, developmentGroup,
 		development.Dev(env), development.Init(env), development.Vet(env), development.Verify(env),

@@ -210,7 +210,8 @@ func TestAPI_flagsAndEnvironment_selectTransport(t *testing.T) {
 // directOnly has a call of each command that needs direct access.
 var directOnly = map[string][]string{
 	"reconcile": {"--yes"}, "sweep": nil, "doctor": nil, "verify": {"--binary", "x"}, "dev": nil, "worker": nil,
-	"pause": {"--yes"}, "resume": nil, "deploy": {"--yes"},
+	"pause": {"--yes"}, "resume": nil, "deploy": {"--yes"}, "keys": nil, "keys add": nil,
+	"keys remove": {"1", "--yes"},
 }
 
 func TestAPI_commandNeedsDirectAccess_failsWithReasonAndFix(t *testing.T) {
@@ -219,7 +220,7 @@ func TestAPI_commandNeedsDirectAccess_failsWithReasonAndFix(t *testing.T) {
 		h := setup(t)
 		h.env[client.EndpointVariable] = "https://env.example.com"
 		h.wantError(cli.CodeError, "perdure "+command+" is not available over the HTTP API: ",
-			append([]string{command}, args...)...)
+			append(strings.Fields(command), args...)...)
 		if text := h.err.String(); !strings.Contains(text, "set --hub") || h.openedHub != "" {
 			t.Errorf("%s: %q, opened %q", command, text, h.openedHub)
 		}

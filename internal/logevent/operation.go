@@ -57,7 +57,7 @@ const (
 	SigningKeyReadFailed = "signing_key.read_failed"
 
 	// SigningKeyInvalid means that a `key#…` item has no 32 bytes of base64 in `secret`, or no number.
-	// Action: correct or delete the item. See docs/operate/security.md#work-item-key.
+	// Action: correct or delete the item. See docs/operate/security.md#signing-keys.
 	SigningKeyInvalid = "signing_key.invalid"
 
 	// RollupWriteFailed means that a rollup, which makes cold turns cheaper, was not written.

@@ -57,7 +57,7 @@ func FuzzPending(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		r := Reader[execution, map[string]any]{Hub: New(responding(body).dial(t), nil)}
+		r := Reader[provider.Execution, map[string]any]{Hub: New(responding(body).dial(t), nil)}
 		if _, err := r.Pending(t.Context(), history.ExecutionRef{InstanceID: "one"}, 10); err != nil {
 			wantTyped(t, err)
 		}

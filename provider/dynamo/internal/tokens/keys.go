@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -36,10 +35,10 @@ func New(t *table.Table, hub string, now func() time.Time, log *slog.Logger) *Ke
 	return &Keys{table: t, hub: hub, now: now, log: log, turn: make(chan struct{}, 1)}
 }
 
-// The signing keys of a hub are in its table, under pk hub. The key with the greatest number signs.
+// The signing keys of a hub are in its table, under pk hub. All keys verify tokens. The key with the greatest number
+// signs, once its age is SigningDelay.
 const (
-	skKeys     = "key#" // and ten digits: its number, which is its name in tokens
-	firstKey   = skKeys + "0000000001"
+	skKeys     = "key#"   // and ten digits: its number, which is its name in tokens
 	attrSecret = "secret" // at least 32 bytes, in base64
 
 	secretBytes = 32
@@ -49,25 +48,46 @@ const (
 	maxKeyAge = 10 * time.Minute
 	// unknownKeyInterval is the minimum interval of reads of the keys for tokens with an unknown key, which may be new.
 	unknownKeyInterval = time.Minute
+	// failedReadInterval is the minimum interval of reads for a process that signs, while the reads fail.
+	failedReadInterval = time.Minute
+
+	// SigningDelay is the age at which a new key starts to sign. It is longer than unknownKeyInterval. Otherwise a
+	// process that has read the keys just before would reject the first tokens of the key. The rest allows for a wrong
+	// clock of the process that adds the key.
+	SigningDelay = 15 * time.Minute
+	// MaxSigningAge is the time for which a process that signs tokens uses the keys that it has read.
+	MaxSigningAge = 24 * time.Hour
 )
 
+// knownKeys are the keys that a process has read.
 type knownKeys struct {
-	tokens *worktoken.Signer
-	readAt time.Time
+	readAt  time.Time
+	keys    keyring
+	signers map[int64]*worktoken.Signer // by the number of the key that signs; each of them verifies with all keys
 }
 
-// Signer returns the signer of the tokens of work items and completions. It reads the keys once per process. A process
-// that reports a build has read the keys before (PutBuild), so that a turn does not read them. An error has the same
-// effect as an unreachable queue, because no work item is sent without its token.
+// signer returns the signer at a time.
+func (k *knownKeys) signer(now time.Time) *worktoken.Signer {
+	return k.signers[k.keys.signing(now).Number]
+}
+
+// Signer returns the signer of the tokens of work items and completions. It reads the keys once a day per process. A
+// process that reports a build has read the keys before (PutBuild), so that a turn does not read them. If a later read
+// fails, the cached keys sign. An error has the same effect as an unreachable queue, because no work item is sent
+// without its token.
 func (ks *Keys) Signer(ctx context.Context) (*worktoken.Signer, error) {
-	if k := ks.known.Load(); k != nil {
-		return k.tokens, nil
-	}
-	k, err := ks.keysSince(ctx, time.Time{})
+	now := ks.now()
+	k, err := ks.keysSince(ctx, now.Add(-MaxSigningAge))
 	if err != nil {
-		return nil, err
+		cached := ks.known.Load()
+		if cached == nil {
+			return nil, err
+		}
+		// the next read is due after failedReadInterval; a concurrent read is newer and stays
+		k = &knownKeys{now.Add(failedReadInterval - MaxSigningAge), cached.keys, cached.signers}
+		ks.known.CompareAndSwap(cached, k)
 	}
-	return k.tokens, nil
+	return k.signer(now), nil
 }
 
 // VerifyWorkItemToken verifies a token. It reads the signing keys again if they are older than ten minutes. For a token
@@ -90,14 +110,14 @@ func (ks *Keys) verify(
 			return provider.WorkItem{}, err
 		}
 	}
-	if w, err := open(k.tokens, token); err == nil {
+	if w, err := open(k.signer(ks.now()), token); err == nil {
 		return w, nil
 	}
 
 	if k, err = ks.keysSince(ctx, ks.now().Add(-unknownKeyInterval)); err != nil {
 		return provider.WorkItem{}, err
 	}
-	w, err := open(k.tokens, token)
+	w, err := open(k.signer(ks.now()), token)
 	if err != nil {
 		return w, fmt.Errorf("dynamo: hub %q: %w", ks.hub, err)
 	}
@@ -126,68 +146,67 @@ func (ks *Keys) keysSince(ctx context.Context, since time.Time) (*knownKeys, err
 		return k, nil
 	}
 
-	tokens, err := ks.readKeys(ctx)
+	keys, err := ks.readKeys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: read signing key of work items: %w", ks.hub, err)
 	}
-	k := &knownKeys{tokens, ks.now()}
+	k := &knownKeys{ks.now(), keys, keys.signers(ks.hub)}
 	ks.known.Store(k)
 	return k, nil
 }
 
 // readKeys reads the keys of the hub, and creates the first one if there is none. If two processes create it at the
 // same time, one succeeds, and both read that key.
-func (ks *Keys) readKeys(ctx context.Context) (*worktoken.Signer, error) {
-	keys, next, err := ks.storedKeys(ctx)
-	if err == nil && len(keys) == 0 {
-		if err = ks.createKey(ctx, next); err == nil {
-			keys, _, err = ks.storedKeys(ctx)
+func (ks *Keys) readKeys(ctx context.Context) (keyring, error) {
+	keys, err := ks.storedKeys(ctx)
+	if err == nil && len(keys.valid()) == 0 {
+		if err = ks.createKey(ctx, keys.next()); err == nil {
+			keys, err = ks.storedKeys(ctx)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(keys) == 0 { // the keys are being deleted
+	if len(keys.valid()) == 0 { // the keys are being deleted
 		return nil, &provider.Error{Op: opReadKeys, Retryable: true, Err: provider.ErrNotFound}
 	}
-	return worktoken.NewSigner(ks.hub, keys...), nil
+	return keys, nil
 }
 
-// storedKeys returns the sorted keys of the hub, and the sort key of the next one. It skips an item that is not a key,
-// for example after a wrong edit, so that work items can still be sent.
-func (ks *Keys) storedKeys(ctx context.Context) (keys []*worktoken.Key, next string, err error) {
+// storedKeys returns the keys of the hub, sorted. It logs an item that is not a key, for example after a wrong edit.
+// Work items can still be sent with the other keys.
+func (ks *Keys) storedKeys(ctx context.Context) (keyring, error) {
 	found, err := ks.table.QueryAll(ctx, "", table.PrefixQuery(table.PKHub, skKeys, provider.Strong))
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	next = firstKey
-	for _, it := range found {
-		number := table.SequenceOf(it, skKeys)
-		secret, err := base64.StdEncoding.DecodeString(table.GetString(it, attrSecret))
-		if err != nil || len(secret) < secretBytes || number < 1 {
+	all := make(keyring, len(found))
+	for i, it := range found {
+		all[i] = decode(it)
+		if err := all[i].Problem; err != nil {
 			ks.log.ErrorContext(ctx, "signing key item invalid, ignoring it", "event", logevent.SigningKeyInvalid,
-				"item", table.GetString(it, table.AttrSK), "error", err)
-			continue
+				"item", all[i].Item, "error", err)
 		}
-		keys = append(keys, worktoken.NewKey(strconv.FormatInt(number, 10), secret))
 	}
-	if n := len(found); n > 0 {
-		next = table.NumberedSK(skKeys, max(table.SequenceOf(found[n-1], skKeys), 0)+1)
-	}
-	return keys, next, nil
+	return all, nil
 }
 
 // createKey creates a key of the hub, unless another process has created it.
-func (ks *Keys) createKey(ctx context.Context, sk string) error {
-	secret := make([]byte, secretBytes)
-	_, _ = rand.Read(secret) // never fails
-	it := table.HubKey(sk)
-	it[attrSecret] = table.Str(base64.StdEncoding.EncodeToString(secret))
-	it[table.AttrCreated] = table.Str(table.FormatTime(ks.now()))
-	in := &dynamodb.PutItemInput{Item: it, ConditionExpression: aws.String(table.NotExists)}
-	err := ks.table.Put(ctx, "", in)
+func (ks *Keys) createKey(ctx context.Context, number int64) error {
+	err := ks.put(ctx, number)
 	if _, there := table.FailedItem(err, 0); there {
 		return nil
 	}
 	return err
+}
+
+// put writes a new key with a number. It fails if the number is in use.
+func (ks *Keys) put(ctx context.Context, number int64) error {
+	secret := make([]byte, secretBytes)
+	_, _ = rand.Read(secret) // never fails
+	it := table.HubKey(table.NumberedSK(skKeys, number))
+	it[attrSecret] = table.Str(base64.StdEncoding.EncodeToString(secret))
+	it[table.AttrCreated] = table.Str(table.FormatTime(ks.now()))
+	in := &dynamodb.PutItemInput{Item: it, ConditionExpression: aws.String(table.NotExists)}
+	return ks.table.Put(ctx, "", in)
 }
