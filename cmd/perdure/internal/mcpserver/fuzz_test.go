@@ -33,8 +33,10 @@ func FuzzEncodeItem(f *testing.F) {
 			t.Fatal("a valid document")
 		}
 		eachText(v, func(s string) {
-			if shown := term.Escape(s); shown != s {
-				t.Errorf("%q has the text %q, which is shown as %q", item, s, shown)
+			for _, r := range s {
+				if term.EscapeRune(r) != string(r) {
+					t.Errorf("%q has the text %q with the character %U", item, s, r)
+				}
 			}
 		})
 	})
