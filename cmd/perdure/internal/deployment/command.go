@@ -240,29 +240,73 @@ func (c cleaner) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// connect connects to AWS with the default credentials.
-func connect(ctx context.Context, env *cli.Env, name string) (StackAPI, CodeStore, error) {
+// Account is a connection to the account and the region of the default AWS credentials.
+type Account struct {
+	Stacks  StackAPI
+	Buckets BucketAPI
+	Region  string
+	// ID is the number of the account. It is empty in a connection for an existing bucket.
+	ID string
+
+	calls      *caller
+	s3Endpoint string
+}
+
+// Connect connects to AWS with the default credentials.
+func Connect(ctx context.Context, env *cli.Env) (*Account, error) {
+	a, err := connectAnonymously(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	read := cli.ReadIdentity
+	if env.Identity != nil {
+		read = env.Identity
+	}
+	identity, err := read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.ID = identity.Account
+	a.Buckets = &buckets{a.calls, a.s3Endpoint, a.ID}
+	return a, nil
+}
+
+// connectAnonymously is like Connect, without the number of the account and its buckets.
+func connectAnonymously(ctx context.Context, env *cli.Env) (*Account, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("load AWS settings: %w", err)
+		return nil, fmt.Errorf("load AWS settings: %w", err)
 	}
 	if cfg.Region == "" {
-		return nil, nil, errors.New("no AWS region; set AWS_REGION")
+		return nil, errors.New("no AWS region; set AWS_REGION")
 	}
-	calls := newCaller(&cfg, env.Now, env.Sleep)
 	base := aws.ToString(cfg.BaseEndpoint)
-	b := &bucket{caller: calls, name: name, endpoint: cmp.Or(env.Getenv("AWS_ENDPOINT_URL_S3"), base)}
-	if name == "" {
-		read := cli.ReadIdentity
-		if env.Identity != nil {
-			read = env.Identity
-		}
-		identity, err := read(ctx)
+	a := &Account{
+		Region: cfg.Region, calls: newCaller(&cfg, env.Now, env.Sleep),
+		s3Endpoint: cmp.Or(env.Getenv("AWS_ENDPOINT_URL_S3"), base),
+	}
+	a.Stacks = &cloudFormation{a.calls, endpointOf(serviceCloudFormation, cfg.Region,
+		cmp.Or(env.Getenv("AWS_ENDPOINT_URL_CLOUDFORMATION"), base))}
+	return a, nil
+}
+
+// Code returns a bucket of the account for code. Ensure creates it.
+func (a *Account) Code(name string) CodeStore {
+	return &bucket{caller: a.calls, name: name, endpoint: a.s3Endpoint, owner: a.ID}
+}
+
+// connect connects to CloudFormation and to a bucket. An empty name selects the bucket of the tool.
+func connect(ctx context.Context, env *cli.Env, name string) (StackAPI, CodeStore, error) {
+	if name != "" {
+		a, err := connectAnonymously(ctx, env)
 		if err != nil {
 			return nil, nil, err
 		}
-		b.owner, b.name = identity.Account, defaultBucket(identity.Account, cfg.Region)
+		return a.Stacks, a.Code(name), nil
 	}
-	return &cloudFormation{calls, endpointOf(serviceCloudFormation, cfg.Region,
-		cmp.Or(env.Getenv("AWS_ENDPOINT_URL_CLOUDFORMATION"), base))}, b, nil
+	a, err := Connect(ctx, env)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.Stacks, a.Code(defaultBucket(a.ID, a.Region)), nil
 }
