@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/mcpserver"
 	"github.com/perdure/perdure/cmd/perdure/internal/operations"
 	"github.com/perdure/perdure/cmd/perdure/internal/schedules"
+	"github.com/perdure/perdure/cmd/perdure/internal/selftest"
 )
 
 const rootLong = `Run and operate durable orchestrations on AWS.`
@@ -23,7 +24,7 @@ const rootExample = `  perdure start fulfil --id order-7 --input '{"order": 7}'`
 
 // rootNotes are printed below the commands in the root help.
 const rootNotes = `Exit codes: 0 success, 1 error, 2 instance failed, 3 instance cancelled or terminated, 4 timeout.
-Exceptions: verify, import, doctor. Errors are one line on stderr. With --json, stdout is only JSON.
+Exceptions: verify, import, doctor, selftest. Errors are one line on stderr. With --json, stdout is only JSON.
 `
 
 // addCommands adds all commands to the root, in groups.
@@ -44,7 +45,8 @@ func addCommands(root *cobra.Command, env *cli.Env) {
 	const developmentGroup = "development"
 	addGroup(root, developmentGroup,
 		development.Dev(env), development.Init(env), development.Vet(env), development.Verify(env),
-		development.Import(env), deployment.Deploy(env), deployment.PrintTemplate(env), development.Version(env))
+		development.Import(env), deployment.Deploy(env), deployment.PrintTemplate(env), selftest.Command(env),
+		development.Version(env))
 
 	root.SetHelpCommandGroupID(developmentGroup)
 	root.SetCompletionCommandGroupID(developmentGroup)

@@ -14,7 +14,7 @@ var noOperation = map[string]string{
 	"worker": "runs a worker", "dev": "runs an application", "init": "writes source code", "vet": "checks source code",
 	"verify": "replays histories", "import": "converts a history", "versions": "summarizes lists",
 	"doctor": "checks the AWS resources of a hub", "whoami": "describes the caller",
-	"deploy": "creates a hub", "template": "prints a template",
+	"deploy": "creates a hub", "template": "prints a template", "selftest": "creates a hub",
 }
 
 func TestOperations_commands_matchTable(t *testing.T) {

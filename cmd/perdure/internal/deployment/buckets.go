@@ -92,7 +92,11 @@ func (b *buckets) deleteObjects(ctx context.Context, name string, keys []string)
 		return err
 	}
 	var out struct {
-		Errors []struct{ Key, Code, Message string } `xml:"Error"`
+		Errors []struct {
+			Key     string `xml:"Key"`
+			Code    string `xml:"Code"`
+			Message string `xml:"Message"`
+		} `xml:"Error"`
 	}
 	if err := xml.Unmarshal(body, &out); err != nil {
 		return fmt.Errorf("%s %s: decode response: %w", operation, name, err)

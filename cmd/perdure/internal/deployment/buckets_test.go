@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -40,7 +41,7 @@ func TestEmptyBucket_pages_areDeletedUntilEmpty(t *testing.T) {
 	}
 	for i, r := range s.requests {
 		if r.Header.Get("X-Amz-Expected-Bucket-Owner") != "123456789012" ||
-			r.Method == "POST" && r.Header.Get("X-Amz-Checksum-Sha256") == "" {
+			r.Method == http.MethodPost && r.Header.Get("X-Amz-Checksum-Sha256") == "" {
 			t.Errorf("request %d has the headers %v", i, r.Header)
 		}
 	}

@@ -209,7 +209,9 @@ func (c *cloudFormation) DescribeStack(ctx context.Context, stack string) (*Stac
 }
 
 // ListStacks implements StackAPI.
-func (c *cloudFormation) ListStacks(ctx context.Context) ([]Stack, error) { return c.describeStacks(ctx, "") }
+func (c *cloudFormation) ListStacks(ctx context.Context) ([]Stack, error) {
+	return c.describeStacks(ctx, "")
+}
 
 // StackResources implements StackAPI.
 func (c *cloudFormation) StackResources(ctx context.Context, stack string) (found []Resource, err error) {

@@ -1,12 +1,10 @@
 package deployment
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"regexp"
@@ -96,7 +94,7 @@ func (f *deployFlags) run(ctx context.Context, env *cli.Env, open connection) er
 	if err != nil {
 		return err
 	}
-	d := &Deployer{Stacks: stacks, Code: code, Progress: cleaner{env.Stderr}, Sleep: env.Sleep}
+	d := &Deployer{Stacks: stacks, Code: code, Progress: term.LineWriter{Writer: env.Stderr}, Sleep: env.Sleep}
 	result, err := d.Deploy(ctx, r)
 	if interrupted, ok := errors.AsType[*InterruptedError](err); ok {
 		return cli.Exitf(cli.CodeError, "%s", interrupted.Error())
@@ -184,22 +182,7 @@ func (f *deployFlags) confirm(ctx context.Context, env *cli.Env, stack string, c
 		}
 		return nil
 	}
-	fmt.Fprintf(env.Stderr, "change stack %s: continue? [yes/no] ", stack)
-	answer := make(chan string, 1)
-	go func() { // a read from a terminal does not end with ctx
-		line, _ := bufio.NewReader(env.Stdin).ReadString('\n')
-		answer <- line
-	}()
-	select {
-	case line := <-answer:
-		if strings.TrimSpace(line) == "yes" {
-			return nil
-		}
-		return errors.New("not confirmed, nothing was changed; enter yes or set --yes")
-	case <-ctx.Done():
-		fmt.Fprintln(env.Stderr)
-		return context.Cause(ctx)
-	}
+	return env.Ask(ctx, "change stack "+stack+": continue?", "nothing was changed")
 }
 
 // table returns the changes as text.
@@ -228,16 +211,6 @@ func (r *Result) text() string {
 		t.Add(term.Clean(name), term.Clean(r.Outputs[name]))
 	}
 	return t.String()
-}
-
-// cleaner replaces control characters in lines, because AWS returns texts of other programs.
-type cleaner struct{ io.Writer }
-
-func (c cleaner) Write(line []byte) (int, error) {
-	if _, err := io.WriteString(c.Writer, term.Clean(strings.TrimSuffix(string(line), "\n"))+"\n"); err != nil {
-		return 0, err
-	}
-	return len(line), nil
 }
 
 // Account is a connection to the account and the region of the default AWS credentials.

@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -14,9 +15,10 @@ func TestDisposable_template_deletesEverything(t *testing.T) {
 	}
 	var body struct {
 		Resources map[string]struct {
-			Type, DeletionPolicy, UpdateReplacePolicy string
-			Properties                                map[string]any
-		}
+			DeletionPolicy      string         `json:"DeletionPolicy"`
+			UpdateReplacePolicy string         `json:"UpdateReplacePolicy"`
+			Properties          map[string]any `json:"Properties"`
+		} `json:"Resources"`
 	}
 	if err := json.Unmarshal(parsed.Body, &body); err != nil {
 		t.Fatal(err)
@@ -30,6 +32,9 @@ func TestDisposable_template_deletesEverything(t *testing.T) {
 			r.Properties["VersioningConfiguration"] != nil {
 			t.Errorf("%s: %v", id, r.Properties)
 		}
+	}
+	if strings.Contains(string(parsed.Body), "logs:CreateLogGroup") {
+		t.Error("a function that still runs can create its log group again after its deletion")
 	}
 	counts := parsed.ResourceTypes()
 	all := embedded(t).ResourceTypes()

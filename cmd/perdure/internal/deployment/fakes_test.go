@@ -20,11 +20,11 @@ type fakeAWS struct {
 	// after each deletion of them.
 	payloads int
 	added    []int
-	stack   *Stack
-	events  []Event // the oldest first
-	sets    map[string]*fakeChangeSet
-	objects map[string][]byte
-	calls   []string
+	stack    *Stack
+	events   []Event // the oldest first
+	sets     map[string]*fakeChangeSet
+	objects  map[string][]byte
+	calls    []string
 	// before is called before each call, and after when it took effect. An error of after is a lost response.
 	before, after func(call string) error
 	// script has the events of the next execution, for each read of events.
