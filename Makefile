@@ -148,6 +148,10 @@ localstack-provider:
 test-e2e: needs-go needs-python ## real function binaries on a local AWS, and what happens when they are killed; their size
 	$(GOTEST) -count=1 -timeout 25m -skip '^TestReleases_' ./tests/e2e/... ./tests/coldstart
 
+.PHONY: test-aws
+test-aws: needs-go ## perdure selftest in the account and region of your AWS credentials: prints its plan and asks (ARGS="--short --yes")
+	$(GO) run ./cmd/perdure selftest $(ARGS)
+
 .PHONY: test-faults
 test-faults: needs-go needs-python ## faults on a local AWS, and the time until the metrics of the alarms change
 	$(GOTEST) -count=1 -timeout 25m ./tests/faults/...

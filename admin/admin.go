@@ -24,8 +24,9 @@ type Client struct {
 // Backend is the part of a provider that a Client uses. Every provider.Provider implements it.
 //
 // A Client also uses these interfaces if the Backend implements them: client.CallerIdentifier,
-// provider.PayloadStoreProvider, provider.DeadLetters, provider.Monitoring and provider.Reconciler. A Backend that wraps another Backend has
-// a method Unwrap() Backend. The Client then also looks for these interfaces on the wrapped Backend.
+// provider.PayloadStoreProvider, provider.DeadLetters, provider.Monitoring and provider.Reconciler. A Backend that
+// wraps another Backend has a method Unwrap() Backend. The Client then also looks for these interfaces on the wrapped
+// Backend.
 type Backend interface {
 	// ListInstances, ListExecutions and ReadHistory are methods of provider.Instances.
 	ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error)

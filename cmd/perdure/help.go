@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/mcpserver"
 	"github.com/perdure/perdure/cmd/perdure/internal/operations"
 	"github.com/perdure/perdure/cmd/perdure/internal/schedules"
+	"github.com/perdure/perdure/cmd/perdure/internal/selftest"
 )
 
 const rootLong = `Run and operate durable orchestrations on AWS.`
@@ -23,7 +24,7 @@ const rootExample = `  perdure start fulfil --id order-7 --input '{"order": 7}'`
 
 // rootNotes are printed below the commands in the root help.
 const rootNotes = `Exit codes: 0 success, 1 error, 2 instance failed, 3 instance cancelled or terminated, 4 timeout.
-Exceptions: verify, import, doctor. Errors are one line on stderr. With --json, stdout is only JSON.
+Exceptions: verify, import, doctor, selftest. Errors are one line on stderr. With --json, stdout is only JSON.
 `
 
 // addCommands adds all commands to the root, in groups.
@@ -40,7 +41,7 @@ func addCommands(root *cobra.Command, env *cli.Env) {
 	addGroup(root, "operations",
 		operations.Versions(env), operations.Jobs(env), operations.Queues(env), operations.UI(env),
 		mcpserver.Command(env), operations.DeadLetters(env), operations.Keys(env), operations.Reconcile(env),
-		operations.Doctor(env), operations.Sweep(env), operations.WhoAmI(env))
+		operations.Doctor(env), operations.Sweep(env), operations.WhoAmI(env), selftest.Command(env))
 	const developmentGroup = "development"
 	addGroup(root, developmentGroup,
 		development.Dev(env), development.Init(env), development.Vet(env), development.Verify(env),
@@ -96,7 +97,9 @@ func rootHelp(root *cobra.Command) string {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
-	fmt.Fprintf(&b, "\nFlags:\n%s%s", root.LocalFlags().FlagUsages(), rootNotes)
+	flags := root.LocalFlags()
+	flags.Lookup("help").Hidden = true // the second line mentions it
+	fmt.Fprintf(&b, "\nFlags:\n%s%s", flags.FlagUsages(), rootNotes)
 	return b.String()
 }
 

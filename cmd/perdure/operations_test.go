@@ -15,7 +15,7 @@ var noOperation = map[string]string{
 	"verify": "replays histories", "import": "converts a history", "versions": "summarizes lists",
 	"doctor": "checks the AWS resources of a hub", "whoami": "describes the caller",
 	"keys":   "changes items of the table",
-	"deploy": "creates a hub", "template": "prints a template",
+	"deploy": "creates a hub", "template": "prints a template", "selftest": "creates a hub",
 }
 
 func TestOperations_commands_matchTable(t *testing.T) {

@@ -232,7 +232,7 @@ func TestAPI_everyCommand_worksOrHasAReason(t *testing.T) {
 	t.Parallel()
 	without := map[string]string{
 		"version": "this program", "init": "writes source code", "vet": "checks source code",
-		"import": "converts a history", "template": "prints a template", "help": "shell", "completion": "shell",
+		"import": "converts a history", "template": "prints a template", "selftest": "creates a hub", "help": "shell", "completion": "shell",
 	}
 	served := map[string]bool{"versions": true, "ui": true, "mcp": true, "whoami": true} // they use other operations
 	for _, o := range api.Operations() {

@@ -20,7 +20,7 @@ const leastAssumptions = 80
 var (
 	assumptionID   = regexp.MustCompile(`^A[1-9][0-9]*$`)
 	shownBy        = regexp.MustCompile(`^(none|D?L?M?S?)$`)
-	accountCheck   = regexp.MustCompile("^(none|`doctor`|[a-z0-9]+(-[a-z0-9]+)+)$")
+	accountCheck   = regexp.MustCompile("^(none|`doctor`|[a-z0-9]+(-[a-z0-9]+)+|\\([a-z0-9]+(-[a-z0-9]+)+\\))$")
 	documentOfAWS  = regexp.MustCompile(`\[D([0-9]+)\]`)
 	documentURL    = regexp.MustCompile(`(?m)^\[D([0-9]+)\]: (\S+)$`)
 	documentsOfRow = regexp.MustCompile(`^D([0-9]+)(?:( to |, )D([0-9]+))?$`)
@@ -87,7 +87,7 @@ func TestAWSAssumptions_rows_haveAscendingIDsAndExistingFiles(t *testing.T) {
 			t.Errorf("%s: clouds %q, want none or letters of DLMS in this order", a.id, a.clouds)
 		}
 		if !accountCheck.MatchString(a.check) {
-			t.Errorf("%s: check %q, want none, `doctor` or a name such as sqs-dedup", a.id, a.check)
+			t.Errorf("%s: check %q, want none, `doctor`, or a name such as sqs-dedup or (sqs-dedup)", a.id, a.check)
 		}
 	}
 }

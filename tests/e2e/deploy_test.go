@@ -36,21 +36,25 @@ type deployment struct {
 // deployCommand returns perdure deploy with short timeouts, like those of the shared hub. Without binaries, it builds
 // the functions.
 func deployCommand(ctx context.Context, binaries string, options ...string) *exec.Cmd {
-	architecture := "x86_64"
-	if runtime.GOARCH == "arm64" {
-		architecture = "arm64"
-	}
 	args := []string{"deploy", "--hub", deployedHub, "--json"}
 	if binaries != "" {
 		args = append(args, "--binaries", binaries)
 	}
 	for _, parameter := range []string{
-		"Architecture=" + architecture, "InboxTimeout=3", "InboxVisibility=3", "WorkTimeout=8", "LockTimeout=5",
+		"Architecture=" + architecture(), "InboxTimeout=3", "InboxVisibility=3", "WorkTimeout=8", "LockTimeout=5",
 		"LockRenewalBuffer=2", "MaxTimerDelay=2", "ScheduleLead=1",
 	} {
 		args = append(args, "--parameter", parameter)
 	}
 	return exec.CommandContext(ctx, hub.perdure, append(args, options...)...)
+}
+
+// architecture returns the CPU architecture of this machine, as Lambda names it.
+func architecture() string {
+	if runtime.GOARCH == "arm64" {
+		return "arm64"
+	}
+	return "x86_64"
 }
 
 // deploy runs perdure deploy, which must succeed.
@@ -69,8 +73,14 @@ func deploy(t *testing.T, binaries string, options ...string) (d deployment) {
 	return d
 }
 
-// interrupt runs perdure deploy and sends SIGINT when its standard error contains a text. It returns all of it.
+// interrupt runs a command and sends SIGINT when its standard error contains a text. It returns all of it.
 func interrupt(t *testing.T, cmd *exec.Cmd, at string) string {
+	t.Helper()
+	return signalAt(t, cmd, at, syscall.SIGINT)
+}
+
+// signalAt runs a command and sends a signal when its standard error contains a text. It returns all of it.
+func signalAt(t *testing.T, cmd *exec.Cmd, at string, signal syscall.Signal) string {
 	t.Helper()
 	stdin, err := cmd.StdinPipe() // stays open, like a terminal
 	if err != nil {
@@ -98,7 +108,7 @@ func interrupt(t *testing.T, cmd *exec.Cmd, at string) string {
 		text.WriteByte(b)
 		if !sent && strings.HasSuffix(text.String(), at) {
 			sent = true
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			if err := cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
 		}

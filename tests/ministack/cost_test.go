@@ -17,11 +17,11 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/internal/simsdk"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/providertest"
 	"github.com/perdure/perdure/tests/cost"
 	"github.com/perdure/perdure/tests/internal/meter"
-	"github.com/perdure/perdure/tests/internal/simsdk"
 	"github.com/perdure/perdure/tests/localcloud"
 )
 

@@ -18,10 +18,10 @@ import (
 
 	"github.com/perdure/perdure/internal/pricing"
 	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/internal/simsdk"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/tests/internal/meter"
-	"github.com/perdure/perdure/tests/internal/simsdk"
 )
 
 type item = map[string]types.AttributeValue

@@ -146,6 +146,27 @@ func (env *Env) Confirm(op provider.Operation) error {
 	return nil
 }
 
+// Ask asks a question until ctx ends. It returns an error unless the user enters yes. The error states that nothing was
+// done, for example "nothing was changed".
+func (env *Env) Ask(ctx context.Context, question, nothing string) error {
+	fmt.Fprintf(env.Stderr, "%s [yes/no] ", question)
+	answer := make(chan string, 1)
+	go func() { // a read from a terminal does not end with ctx
+		line, _ := bufio.NewReader(env.Stdin).ReadString('\n')
+		answer <- line
+	}()
+	select {
+	case line := <-answer:
+		if strings.TrimSpace(line) == "yes" {
+			return nil
+		}
+		return fmt.Errorf("not confirmed, %s; enter yes or set --yes", nothing)
+	case <-ctx.Done():
+		fmt.Fprintln(env.Stderr)
+		return context.Cause(ctx)
+	}
+}
+
 // IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)

@@ -123,10 +123,7 @@ func (d *deployment) position(ctx context.Context) (stackID, newest string, err 
 	case isRunning(stack.Status):
 		return "", "", fmt.Errorf("stack %s is %s: %w", d.Stack, stack.Status, errConcurrent)
 	}
-	_, err = d.Stacks.StackEvents(ctx, stack.ID, func(e *Event) bool {
-		newest = e.ID
-		return true
-	})
+	newest, err = d.newestEvent(ctx, stack.ID)
 	return stack.ID, newest, err
 }
 

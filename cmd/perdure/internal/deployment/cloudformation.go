@@ -15,8 +15,16 @@ import (
 
 // Stack is a CloudFormation stack.
 type Stack struct {
-	ID, Name, Status    string
-	Parameters, Outputs map[string]string
+	ID, Name, Status          string
+	Parameters, Outputs, Tags map[string]string
+}
+
+// Resource is a resource of a stack.
+type Resource struct {
+	ID       string `xml:"LogicalResourceId"`
+	Physical string `xml:"PhysicalResourceId"`
+	Type     string `xml:"ResourceType"`
+	Status   string `xml:"ResourceStatus"`
 }
 
 // ChangeSetRequest describes a change set.
@@ -60,10 +68,17 @@ type Event struct {
 	Reason   string `xml:"ResourceStatusReason"`
 }
 
-// StackAPI is the part of CloudFormation that a deployment needs.
+// StackAPI is the part of CloudFormation that deployments and removals need.
 type StackAPI interface {
-	// DescribeStack returns a stack, or nil if it does not exist. stack is a name or an ID.
+	// DescribeStack returns a stack, or nil if it does not exist. stack is a name or an ID. A stack that was deleted is
+	// found by its ID.
 	DescribeStack(ctx context.Context, stack string) (*Stack, error)
+	// ListStacks returns all stacks that were not deleted.
+	ListStacks(ctx context.Context) ([]Stack, error)
+	StackResources(ctx context.Context, stack string) ([]Resource, error)
+	// DeleteStack starts the deletion of a stack. It succeeds if the stack does not exist. The token identifies the
+	// request if it is repeated.
+	DeleteStack(ctx context.Context, stack, token string) error
 	CreateChangeSet(ctx context.Context, r *ChangeSetRequest) error
 	DescribeChangeSet(ctx context.Context, stack, name string) (*ChangeSet, error)
 	// DeleteChangeSet succeeds if the change set or the stack does not exist.
@@ -123,41 +138,110 @@ func isMissing(err error) bool {
 }
 
 type keyValue struct {
-	ParameterKey, ParameterValue, OutputKey, OutputValue string
+	ParameterKey, ParameterValue, OutputKey, OutputValue, Key, Value string
+}
+
+// describedStack is a stack in a response.
+type describedStack struct {
+	StackID    string     `xml:"StackId"`
+	StackName  string     `xml:"StackName"`
+	Status     string     `xml:"StackStatus"`
+	Parameters []keyValue `xml:"Parameters>member"`
+	Outputs    []keyValue `xml:"Outputs>member"`
+	Tags       []keyValue `xml:"Tags>member"`
+}
+
+func (d *describedStack) stack() Stack {
+	s := Stack{
+		ID: d.StackID, Name: d.StackName, Status: d.Status,
+		Parameters: map[string]string{}, Outputs: map[string]string{}, Tags: map[string]string{},
+	}
+	for _, p := range d.Parameters {
+		s.Parameters[p.ParameterKey] = p.ParameterValue
+	}
+	for _, o := range d.Outputs {
+		s.Outputs[o.OutputKey] = o.OutputValue
+	}
+	for _, t := range d.Tags {
+		s.Tags[t.Key] = t.Value
+	}
+	return s
+}
+
+// describeStacks returns the stack with a name or an ID, or all stacks if it is empty.
+func (c *cloudFormation) describeStacks(ctx context.Context, stack string) (found []Stack, err error) {
+	for token := ""; ; {
+		var out struct {
+			Stacks    []describedStack `xml:"DescribeStacksResult>Stacks>member"`
+			NextToken string           `xml:"DescribeStacksResult>NextToken"`
+		}
+		values := url.Values{}
+		if stack != "" {
+			values.Set(fieldStack, stack)
+		}
+		if token != "" {
+			values.Set(fieldNextToken, token)
+		}
+		if err := c.do(ctx, "describe stack", "DescribeStacks", values, &out); err != nil {
+			return nil, err
+		}
+		for i := range out.Stacks {
+			found = append(found, out.Stacks[i].stack())
+		}
+		if token = out.NextToken; token == "" {
+			return found, nil
+		}
+	}
 }
 
 // DescribeStack implements StackAPI.
 func (c *cloudFormation) DescribeStack(ctx context.Context, stack string) (*Stack, error) {
-	var out struct {
-		Stacks []struct {
-			StackID    string     `xml:"StackId"`
-			StackName  string     `xml:"StackName"`
-			Status     string     `xml:"StackStatus"`
-			Parameters []keyValue `xml:"Parameters>member"`
-			Outputs    []keyValue `xml:"Outputs>member"`
-		} `xml:"DescribeStacksResult>Stacks>member"`
-	}
-	err := c.do(ctx, "describe stack", "DescribeStacks", url.Values{fieldStack: {stack}}, &out)
+	found, err := c.describeStacks(ctx, stack)
 	switch {
 	case isMissing(err):
 		return nil, nil //nolint:nilnil // documented
 	case err != nil:
 		return nil, err
-	case len(out.Stacks) == 0:
+	case len(found) == 0:
 		return nil, nil //nolint:nilnil // documented
 	}
-	found := out.Stacks[0]
-	s := &Stack{
-		ID: found.StackID, Name: found.StackName, Status: found.Status,
-		Parameters: map[string]string{}, Outputs: map[string]string{},
+	return &found[0], nil
+}
+
+// ListStacks implements StackAPI.
+func (c *cloudFormation) ListStacks(ctx context.Context) ([]Stack, error) {
+	return c.describeStacks(ctx, "")
+}
+
+// StackResources implements StackAPI.
+func (c *cloudFormation) StackResources(ctx context.Context, stack string) (found []Resource, err error) {
+	for token := ""; ; {
+		var out struct {
+			Resources []Resource `xml:"ListStackResourcesResult>StackResourceSummaries>member"`
+			NextToken string     `xml:"ListStackResourcesResult>NextToken"`
+		}
+		values := url.Values{fieldStack: {stack}}
+		if token != "" {
+			values.Set(fieldNextToken, token)
+		}
+		if err := c.do(ctx, "list stack resources", "ListStackResources", values, &out); err != nil {
+			return nil, err
+		}
+		found = append(found, out.Resources...)
+		if token = out.NextToken; token == "" {
+			return found, nil
+		}
 	}
-	for _, p := range found.Parameters {
-		s.Parameters[p.ParameterKey] = p.ParameterValue
+}
+
+// DeleteStack implements StackAPI.
+func (c *cloudFormation) DeleteStack(ctx context.Context, stack, token string) error {
+	err := c.do(ctx, "delete stack", "DeleteStack",
+		url.Values{fieldStack: {stack}, "ClientRequestToken": {token}}, nil)
+	if isMissing(err) {
+		return nil
 	}
-	for _, o := range found.Outputs {
-		s.Outputs[o.OutputKey] = o.OutputValue
-	}
-	return s, nil
+	return err
 }
 
 // CreateChangeSet implements StackAPI.

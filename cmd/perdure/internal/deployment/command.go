@@ -1,12 +1,10 @@
 package deployment
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"regexp"
@@ -96,7 +94,7 @@ func (f *deployFlags) run(ctx context.Context, env *cli.Env, open connection) er
 	if err != nil {
 		return err
 	}
-	d := &Deployer{Stacks: stacks, Code: code, Progress: cleaner{env.Stderr}, Sleep: env.Sleep}
+	d := &Deployer{Stacks: stacks, Code: code, Progress: term.LineWriter{Writer: env.Stderr}, Sleep: env.Sleep}
 	result, err := d.Deploy(ctx, r)
 	if interrupted, ok := errors.AsType[*InterruptedError](err); ok {
 		return cli.Exitf(cli.CodeError, "%s", interrupted.Error())
@@ -184,22 +182,7 @@ func (f *deployFlags) confirm(ctx context.Context, env *cli.Env, stack string, c
 		}
 		return nil
 	}
-	fmt.Fprintf(env.Stderr, "change stack %s: continue? [yes/no] ", stack)
-	answer := make(chan string, 1)
-	go func() { // a read from a terminal does not end with ctx
-		line, _ := bufio.NewReader(env.Stdin).ReadString('\n')
-		answer <- line
-	}()
-	select {
-	case line := <-answer:
-		if strings.TrimSpace(line) == "yes" {
-			return nil
-		}
-		return errors.New("not confirmed, nothing was changed; enter yes or set --yes")
-	case <-ctx.Done():
-		fmt.Fprintln(env.Stderr)
-		return context.Cause(ctx)
-	}
+	return env.Ask(ctx, "change stack "+stack+": continue?", "nothing was changed")
 }
 
 // table returns the changes as text.
@@ -230,39 +213,73 @@ func (r *Result) text() string {
 	return t.String()
 }
 
-// cleaner replaces control characters in lines, because AWS returns texts of other programs.
-type cleaner struct{ io.Writer }
+// Account is a connection to the account and the region of the default AWS credentials.
+type Account struct {
+	Stacks  StackAPI
+	Buckets BucketAPI
+	Region  string
+	// ID is the number of the account. It is empty in a connection for an existing bucket.
+	ID string
 
-func (c cleaner) Write(line []byte) (int, error) {
-	if _, err := io.WriteString(c.Writer, term.Clean(strings.TrimSuffix(string(line), "\n"))+"\n"); err != nil {
-		return 0, err
-	}
-	return len(line), nil
+	calls      *caller
+	s3Endpoint string
 }
 
-// connect connects to AWS with the default credentials.
-func connect(ctx context.Context, env *cli.Env, name string) (StackAPI, CodeStore, error) {
+// Connect connects to AWS with the default credentials.
+func Connect(ctx context.Context, env *cli.Env) (*Account, error) {
+	a, err := connectAnonymously(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	read := cli.ReadIdentity
+	if env.Identity != nil {
+		read = env.Identity
+	}
+	identity, err := read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.ID = identity.Account
+	a.Buckets = &buckets{a.calls, a.s3Endpoint, a.ID}
+	return a, nil
+}
+
+// connectAnonymously is like Connect, without the number of the account and its buckets.
+func connectAnonymously(ctx context.Context, env *cli.Env) (*Account, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("load AWS settings: %w", err)
+		return nil, fmt.Errorf("load AWS settings: %w", err)
 	}
 	if cfg.Region == "" {
-		return nil, nil, errors.New("no AWS region; set AWS_REGION")
+		return nil, errors.New("no AWS region; set AWS_REGION")
 	}
-	calls := newCaller(&cfg, env.Now, env.Sleep)
 	base := aws.ToString(cfg.BaseEndpoint)
-	b := &bucket{caller: calls, name: name, endpoint: cmp.Or(env.Getenv("AWS_ENDPOINT_URL_S3"), base)}
-	if name == "" {
-		read := cli.ReadIdentity
-		if env.Identity != nil {
-			read = env.Identity
-		}
-		identity, err := read(ctx)
+	a := &Account{
+		Region: cfg.Region, calls: newCaller(&cfg, env.Now, env.Sleep),
+		s3Endpoint: cmp.Or(env.Getenv("AWS_ENDPOINT_URL_S3"), base),
+	}
+	a.Stacks = &cloudFormation{a.calls, endpointOf(serviceCloudFormation, cfg.Region,
+		cmp.Or(env.Getenv("AWS_ENDPOINT_URL_CLOUDFORMATION"), base))}
+	return a, nil
+}
+
+// Code returns a bucket of the account for code. Ensure creates it.
+func (a *Account) Code(name string) CodeStore {
+	return &bucket{caller: a.calls, name: name, endpoint: a.s3Endpoint, owner: a.ID}
+}
+
+// connect connects to CloudFormation and to a bucket. An empty name selects the bucket of the tool.
+func connect(ctx context.Context, env *cli.Env, name string) (StackAPI, CodeStore, error) {
+	if name != "" {
+		a, err := connectAnonymously(ctx, env)
 		if err != nil {
 			return nil, nil, err
 		}
-		b.owner, b.name = identity.Account, defaultBucket(identity.Account, cfg.Region)
+		return a.Stacks, a.Code(name), nil
 	}
-	return &cloudFormation{calls, endpointOf(serviceCloudFormation, cfg.Region,
-		cmp.Or(env.Getenv("AWS_ENDPOINT_URL_CLOUDFORMATION"), base))}, b, nil
+	a, err := Connect(ctx, env)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.Stacks, a.Code(defaultBucket(a.ID, a.Region)), nil
 }

@@ -13,13 +13,18 @@ import (
 	"github.com/perdure/perdure/infra/template"
 )
 
-// fakeAWS has one stack and one bucket. It implements StackAPI and CodeStore.
+// fakeAWS has one stack and one bucket for code. The stack has a bucket for payloads. It implements StackAPI, CodeStore
+// and BucketAPI.
 type fakeAWS struct {
-	stack   *Stack
-	events  []Event // the oldest first
-	sets    map[string]*fakeChangeSet
-	objects map[string][]byte
-	calls   []string
+	// payloads is the number of objects in the bucket of the stack, and added has the objects that functions write
+	// after each deletion of them.
+	payloads int
+	added    []int
+	stack    *Stack
+	events   []Event // the oldest first
+	sets     map[string]*fakeChangeSet
+	objects  map[string][]byte
+	calls    []string
 	// before is called before each call, and after when it took effect. An error of after is a lost response.
 	before, after func(call string) error
 	// script has the events of the next execution, for each read of events.
@@ -61,9 +66,9 @@ func (f *fakeAWS) do(ctx context.Context, call string, effect func() error) erro
 	return nil
 }
 
-func (f *fakeAWS) DescribeStack(ctx context.Context, _ string) (s *Stack, err error) {
+func (f *fakeAWS) DescribeStack(ctx context.Context, stack string) (s *Stack, err error) {
 	err = f.do(ctx, "DescribeStack", func() error {
-		if f.stack != nil {
+		if f.stack != nil && (f.stack.Status != statusDeleted || stack == f.stack.ID) {
 			found := *f.stack
 			s = &found
 		}
@@ -163,6 +168,11 @@ func (f *fakeAWS) step() {
 		f.script = f.script[1:]
 		return
 	}
+	if f.stack.Status == statusDeleteRunning && f.payloads > 0 {
+		f.event(payloadBucket, bucketType, "DELETE_FAILED", "The bucket you tried to delete is not empty")
+		f.event(f.stack.Name, "AWS::CloudFormation::Stack", "DELETE_FAILED", "")
+		return
+	}
 	status := strings.TrimSuffix(f.stack.Status, "_IN_PROGRESS") + "_COMPLETE"
 	f.event("Table", "AWS::DynamoDB::Table", status, "")
 	f.event(f.stack.Name, "AWS::CloudFormation::Stack", status, "")
@@ -179,6 +189,73 @@ func (f *fakeAWS) event(resource, kind, status, reason string) {
 	f.events = append(f.events, Event{
 		ID: fmt.Sprint(len(f.events) + 1), Resource: resource, Physical: physical, Type: kind, Status: status,
 		Reason: reason,
+	})
+}
+
+const payloadBucket = "Payloads"
+
+func (f *fakeAWS) DeleteStack(ctx context.Context, _, _ string) error {
+	return f.do(ctx, "DeleteStack", func() error {
+		if f.stack != nil && f.stack.Status != statusDeleted {
+			f.script = nil // of the change that the deletion ends
+			f.event(f.stack.Name, "AWS::CloudFormation::Stack", statusDeleteRunning, "User Initiated")
+		}
+		return nil
+	})
+}
+
+func (f *fakeAWS) ListStacks(ctx context.Context) (all []Stack, err error) {
+	err = f.do(ctx, "ListStacks", func() error {
+		if f.stack != nil && f.stack.Status != statusDeleted {
+			all = append(all, *f.stack)
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (f *fakeAWS) StackResources(ctx context.Context, _ string) (all []Resource, err error) {
+	err = f.do(ctx, "StackResources", func() error {
+		all = []Resource{
+			{ID: "Table", Type: "AWS::DynamoDB::Table", Physical: "table", Status: "CREATE_COMPLETE"},
+			{ID: payloadBucket, Type: bucketType, Physical: "payloads", Status: "CREATE_COMPLETE"},
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (f *fakeAWS) ListBuckets(ctx context.Context, _ string) (names []string, err error) {
+	err = f.do(ctx, "ListBuckets", func() error {
+		if f.objects != nil {
+			names = []string{"code"}
+		}
+		return nil
+	})
+	return names, err
+}
+
+func (f *fakeAWS) EmptyBucket(ctx context.Context, name string) error {
+	return f.do(ctx, "EmptyBucket", func() error {
+		switch {
+		case name == "code":
+			clear(f.objects)
+		case len(f.added) > 0:
+			f.payloads, f.added = f.added[0], f.added[1:]
+		default:
+			f.payloads = 0
+		}
+		return nil
+	})
+}
+
+func (f *fakeAWS) DeleteBucket(ctx context.Context, _ string) error {
+	return f.do(ctx, "DeleteBucket", func() error {
+		if len(f.objects) > 0 {
+			return &APIError{Operation: "delete bucket", Code: "BucketNotEmpty", Status: 409}
+		}
+		f.objects = nil
+		return nil
 	})
 }
 

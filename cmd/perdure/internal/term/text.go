@@ -3,6 +3,7 @@ package term
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,4 +171,15 @@ func OrDash(s string) string {
 		return "—"
 	}
 	return s
+}
+
+// LineWriter replaces control characters in lines, because AWS returns texts of other programs. Each write is a line.
+type LineWriter struct{ io.Writer }
+
+// Write implements io.Writer.
+func (w LineWriter) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(w.Writer, Clean(strings.TrimSuffix(string(line), "\n"))+"\n"); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -15,5 +16,16 @@ func TestDuration_isRoundedByMagnitude(t *testing.T) {
 		if got := Duration(d); got != want {
 			t.Errorf("%d: %s, want %s", d, got, want)
 		}
+	}
+}
+
+func TestLineWriter_controlCharacters_areReplaced(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	w := LineWriter{&b}
+	line := "stack\x1b[31m failed\n"
+	if n, err := w.Write([]byte(line)); n != len(line) || err != nil || strings.Contains(b.String(), "\x1b") ||
+		!strings.HasSuffix(b.String(), " failed\n") || strings.Count(b.String(), "\n") != 1 {
+		t.Errorf("wrote %q, %d, %v", b.String(), n, err)
 	}
 }

@@ -1,0 +1,123 @@
+package deployment
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/perdure/perdure/internal/awsrequest"
+)
+
+// buckets implements BucketAPI.
+type buckets struct {
+	*caller
+
+	endpoint string // of an emulator, or empty
+	owner    string // the account
+}
+
+func (b *buckets) named(name string) *bucket {
+	return &bucket{caller: b.caller, name: name, endpoint: b.endpoint, owner: b.owner}
+}
+
+// ListBuckets implements BucketAPI.
+func (b *buckets) ListBuckets(ctx context.Context, prefix string) (names []string, err error) {
+	body, err := b.call(ctx, &request{
+		operation: "list buckets", service: awsrequest.ServiceS3, method: http.MethodGet,
+		url: endpointOf(awsrequest.ServiceS3, b.region, b.endpoint) + "/",
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out struct {
+		Names []string `xml:"Buckets>Bucket>Name"`
+	}
+	if err := xml.Unmarshal(body, &out); err != nil {
+		return nil, fmt.Errorf("list buckets: decode response: %w", err)
+	}
+	for _, name := range out.Names {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// EmptyBucket implements BucketAPI.
+func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
+	for {
+		body, err := b.named(name).send(ctx, &request{
+			operation: "list objects of bucket", method: http.MethodGet,
+		}, "", "?list-type=2")
+		if hasCode(err, codeNoBucket) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var out struct {
+			Keys []string `xml:"Contents>Key"`
+		}
+		if err := xml.Unmarshal(body, &out); err != nil {
+			return fmt.Errorf("list objects of bucket %s: decode response: %w", name, err)
+		}
+		if len(out.Keys) == 0 {
+			return nil
+		}
+		if err := b.deleteObjects(ctx, name, out.Keys); err != nil {
+			return err
+		}
+	}
+}
+
+const codeNoBucket = "NoSuchBucket"
+
+// deleteObjects deletes the objects of a page, at most 1,000.
+func (b *buckets) deleteObjects(ctx context.Context, name string, keys []string) error {
+	var list bytes.Buffer
+	list.WriteString(`<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet>`)
+	for _, key := range keys {
+		list.WriteString("<Object><Key>")
+		_ = xml.EscapeText(&list, []byte(key)) // a buffer returns no errors
+		list.WriteString("</Key></Object>")
+	}
+	list.WriteString("</Delete>")
+	const operation = "delete objects of bucket"
+	body, err := b.named(name).send(ctx, &request{
+		operation: operation, method: http.MethodPost, body: list.Bytes(),
+		header: map[string]string{contentType: "application/xml"},
+	}, "", "?delete=")
+	if err != nil {
+		return err
+	}
+	var out struct {
+		Errors []struct {
+			Key     string `xml:"Key"`
+			Code    string `xml:"Code"`
+			Message string `xml:"Message"`
+		} `xml:"Error"`
+	}
+	if err := xml.Unmarshal(body, &out); err != nil {
+		return fmt.Errorf("%s %s: decode response: %w", operation, name, err)
+	}
+	if len(out.Errors) > 0 {
+		e := out.Errors[0]
+		return &APIError{
+			Operation: fmt.Sprintf("%s %s: object %s", operation, name, e.Key), Code: e.Code, Message: e.Message,
+			Status: http.StatusOK,
+		}
+	}
+	return nil
+}
+
+// DeleteBucket implements BucketAPI.
+func (b *buckets) DeleteBucket(ctx context.Context, name string) error {
+	_, err := b.named(name).send(ctx, &request{operation: "delete bucket", method: http.MethodDelete}, "", "")
+	if hasCode(err, codeNoBucket) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,70 @@
+package deployment
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func bucketsOf(s *service, c *caller) *buckets { return &buckets{c, s.URL, "123456789012"} }
+
+func TestListBuckets_prefix_selects(t *testing.T) {
+	t.Parallel()
+	s, c := newService(t, response{200, `<ListAllMyBucketsResult><Buckets><Bucket><Name>a-1</Name></Bucket><Bucket>` +
+		`<Name>b</Name></Bucket><Bucket><Name>a-2</Name></Bucket></Buckets></ListAllMyBucketsResult>`})
+	names, err := bucketsOf(s, c).ListBuckets(t.Context(), "a-")
+	if err != nil || !slices.Equal(names, []string{"a-1", "a-2"}) || s.paths()[0] != "GET /" {
+		t.Errorf("got %v, %v after %v", names, err, s.paths())
+	}
+}
+
+func TestEmptyBucket_pages_areDeletedUntilEmpty(t *testing.T) {
+	t.Parallel()
+	s, c := newService(t,
+		response{200, `<ListBucketResult><Contents><Key>a&amp;b</Key></Contents><Contents><Key>c</Key></Contents></ListBucketResult>`},
+		response{200, `<DeleteResult/>`},
+		response{200, `<ListBucketResult><Contents><Key>d</Key></Contents></ListBucketResult>`}, response{200, `<DeleteResult/>`},
+		response{200, `<ListBucketResult/>`})
+	if err := bucketsOf(s, c).EmptyBucket(t.Context(), "code"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"GET /code/?list-type=2", "POST /code/?delete=", "GET /code/?list-type=2", "POST /code/?delete=",
+		"GET /code/?list-type=2",
+	}
+	if got := s.paths(); !slices.Equal(got, want) {
+		t.Errorf("requests %v, want %v", got, want)
+	}
+	if !strings.Contains(s.bodies[1], "<Object><Key>a&amp;b</Key></Object><Object><Key>c</Key></Object>") {
+		t.Errorf("body %s", s.bodies[1])
+	}
+	for i, r := range s.requests {
+		if r.Header.Get("X-Amz-Expected-Bucket-Owner") != "123456789012" ||
+			r.Method == http.MethodPost && r.Header.Get("X-Amz-Checksum-Sha256") == "" {
+			t.Errorf("request %d has the headers %v", i, r.Header)
+		}
+	}
+}
+
+func TestEmptyBucket_objectNotDeleted_fails(t *testing.T) {
+	t.Parallel()
+	s, c := newService(t, response{200, `<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>`},
+		response{200, `<DeleteResult><Error><Key>a</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>`})
+	err := bucketsOf(s, c).EmptyBucket(t.Context(), "code")
+	if !hasCode(err, "AccessDenied") || !strings.Contains(err.Error(), "bucket code: object a: AccessDenied: no") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBuckets_missingBucket_succeeds(t *testing.T) {
+	t.Parallel()
+	s, c := newService(t, response{404, `<Error><Code>NoSuchBucket</Code></Error>`})
+	b := bucketsOf(s, c)
+	if err := b.EmptyBucket(t.Context(), "code"); err != nil {
+		t.Errorf("empty: %v", err)
+	}
+	if err := b.DeleteBucket(t.Context(), "code"); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+}

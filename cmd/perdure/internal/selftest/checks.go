@@ -1,0 +1,154 @@
+package selftest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
+)
+
+// Verdict is the result of a check.
+type Verdict string
+
+// The verdicts.
+const (
+	// Holds means that the account behaves as assumed.
+	Holds Verdict = "holds"
+	// Differs means that the account behaves differently.
+	Differs Verdict = "differs"
+	// NotShown means that the check could not decide.
+	NotShown Verdict = "not shown"
+)
+
+// CheckResult is the result of a check of assumptions about AWS.
+type CheckResult struct {
+	// Check is the name of the check in docs/internals/aws-assumptions.md. Assumptions are IDs of its entries.
+	Check       string   `json:"check"`
+	Assumptions []string `json:"assumptions"`
+	Verdict     Verdict  `json:"verdict"`
+	// Detail is the observation.
+	Detail string `json:"detail,omitempty"`
+}
+
+// runChecks runs checks one after the other.
+func (h *hub) runChecks(ctx context.Context, all []probes.Check) (results []CheckResult) {
+	for _, c := range all {
+		r := CheckResult{Check: c.Name, Assumptions: c.Assumptions, Verdict: Holds}
+		detail, err := c.Run(ctx)
+		r.Detail = detail
+		if err != nil {
+			r.Verdict, r.Detail = Differs, err.Error()
+			if _, ok := errors.AsType[*probes.UndecidedError](err); ok || ctx.Err() != nil {
+				r.Verdict = NotShown
+			}
+		}
+		h.printf("%-9s %s %s", r.Verdict, r.Check, r.Detail)
+		results = append(results, r)
+	}
+	return results
+}
+
+// assumptionCount is the number of entries in docs/internals/aws-assumptions.md.
+const assumptionCount = 123
+
+// unchecked returns the number of assumptions that no check has shown.
+func unchecked(results []CheckResult) int {
+	var shown []string
+	for _, r := range results {
+		if r.Verdict == Holds {
+			shown = append(shown, r.Assumptions...)
+		}
+	}
+	slices.Sort(shown)
+	return assumptionCount - len(slices.Compact(shown))
+}
+
+// hubChecks returns the checks of the hub, some of which use the results of scenarios and measurements.
+func (h *hub) hubChecks(report *Report) []probes.Check {
+	passed := func(name string) func(context.Context) (string, error) {
+		return func(context.Context) (string, error) {
+			for _, s := range report.Scenarios {
+				if s.Name == name && s.Error == "" {
+					return "scenario " + name, nil
+				}
+			}
+			return "", &probes.UndecidedError{Cause: fmt.Errorf("scenario %s did not pass", name)}
+		}
+	}
+	return []probes.Check{
+		{Name: "doctor", Assumptions: []string{"A36", "A54", "A65", "A93", "A155"}, Run: h.doctor},
+		{Name: "iam-roles", Assumptions: []string{"A152"}, Run: passed("Child")},
+		{Name: "lambda-recursion", Assumptions: []string{"A56"}, Run: func(context.Context) (string, error) {
+			return fmt.Sprintf("%d activities in sequence", warmSteps), nil // measure has run them
+		}},
+		{Name: "schedule-precision", Assumptions: []string{"A101", "A110"}, Run: func(context.Context) (string, error) {
+			return schedulePrecision(report)
+		}},
+		{Name: "s3-delete", Assumptions: []string{"A173"}, Run: h.purgeLarge},
+	}
+}
+
+// mostLate is the lateness of a timer whose schedule does not fire, at the least.
+const mostLate = 30 * time.Second
+
+// schedulePrecision checks the measured lateness of timers with schedules.
+func schedulePrecision(report *Report) (string, error) {
+	for _, l := range report.Latencies {
+		if l.Name != scheduledTimers {
+			continue
+		}
+		if late := time.Duration(l.Max * float64(time.Millisecond)); late > mostLate {
+			return "", fmt.Errorf("a timer was %v late", late)
+		}
+		return fmt.Sprintf("late by at most %.0f ms", l.Max), nil
+	}
+	return "", &probes.UndecidedError{Cause: errors.New("not measured")}
+}
+
+// purgeLarge purges an instance with large payloads, which the sweeper deletes with DeleteObjects.
+func (h *hub) purgeLarge(ctx context.Context) (string, error) {
+	const id = "scenario-LargeActivities"
+	if err := h.client.Purge(ctx, id); err != nil {
+		return "", &probes.UndecidedError{Cause: err}
+	}
+	return "payloads purged", h.eventually(ctx, func() error {
+		_, err := h.client.Status(ctx, id)
+		if errors.Is(err, client.ErrNotFound) {
+			return nil
+		}
+		return cmp.Or(err, errors.New("the purge does not complete"))
+	})
+}
+
+// withoutRecovery is a finding that is intended in a disposable stack.
+const withoutRecovery = "point-in-time recovery is off"
+
+// doctor runs perdure doctor.
+func (h *hub) doctor(ctx context.Context) (string, error) {
+	findings := h.deployment.Check(ctx)
+	var problems, unread []string
+	for i := range findings {
+		f := &findings[i]
+		if f.Unverified {
+			unread = append(unread, f.Resource)
+			continue
+		}
+		if f.Problem == withoutRecovery {
+			continue
+		}
+		problems = append(problems, f.Resource+": "+f.Problem)
+	}
+	switch {
+	case len(problems) > 0:
+		return "", errors.New(strings.Join(problems, "; "))
+	case len(unread) > 0:
+		return "", &probes.UndecidedError{Cause: fmt.Errorf("could not read %s", strings.Join(unread, ", "))}
+	}
+	return "no findings", nil
+}

@@ -1,0 +1,59 @@
+package selftest
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
+)
+
+// row is a row of the page: the ID of an assumption and, in the last column, its check.
+var row = regexp.MustCompile("(?m)^\\| (A[0-9]+) \\|.*\\| `?([a-z0-9(][a-z0-9-]*\\)?)`? \\|$")
+
+// The page lists for each assumption the check that exists, and no other.
+func TestChecks_assumptions_matchPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../../docs/internals/aws-assumptions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks := append((&hub{}).hubChecks(&Report{}), (&probes.Probes{}).All()...)
+	want := map[string]string{}
+	for _, c := range checks {
+		for _, id := range c.Assumptions {
+			if want[id] != "" {
+				t.Errorf("%s has the checks %s and %s", id, want[id], c.Name)
+			}
+			want[id] = c.Name
+		}
+	}
+	rows := row.FindAllStringSubmatch(string(page), -1)
+	if len(rows) != assumptionCount {
+		t.Errorf("the page has %d assumptions, the report counts %d", len(rows), assumptionCount)
+	}
+	for _, r := range rows {
+		id, check := r[1], r[2]
+		exists := check != "none" && check[0] != '('
+		if exists && want[id] != check || !exists && want[id] != "" {
+			t.Errorf("%s: the page has the check %s, the code %q", id, check, want[id])
+		}
+		delete(want, id)
+	}
+	for id, check := range want {
+		t.Errorf("%s: the check %s is not in the page", id, check)
+	}
+}
+
+func TestUnchecked_onlyAssumptionsThatHold_areChecked(t *testing.T) {
+	t.Parallel()
+	got := unchecked([]CheckResult{
+		{Verdict: Holds, Assumptions: []string{"A1", "A2"}},
+		{Verdict: Holds, Assumptions: []string{"A2"}},
+		{Verdict: Differs, Assumptions: []string{"A3"}},
+		{Verdict: NotShown, Assumptions: []string{"A4"}},
+	})
+	if got != assumptionCount-2 {
+		t.Errorf("got %d, want %d", got, assumptionCount-2)
+	}
+}

@@ -1,0 +1,76 @@
+package selftest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// dollarLimit is the announced limit of the cost, from the prices of us-east-1. Other regions cost up to twice as much.
+//
+//	45 metrics and 35 alarms, prorated to two hours   0.05
+//	Lambda: 10,000 invocations, 2,000 GB-seconds      0.03
+//	DynamoDB: 100,000 write units, 200,000 read units 0.09
+//	SQS: 100,000 requests                             0.05
+//	S3, Scheduler, HTTP API, logs                     0.03
+const dollarLimit = 0.50
+
+// plan is what a run creates and removes.
+type plan struct {
+	run runID
+	// leftovers are removed. Runs in young may be in progress.
+	leftovers, young []runID
+}
+
+func (r *runner) plan(ctx context.Context, run runID) (*plan, error) {
+	p := &plan{run: run}
+	found, err := r.found(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range found {
+		if r.isLeftover(other) {
+			p.leftovers = append(p.leftovers, other)
+		} else {
+			p.young = append(p.young, other)
+		}
+	}
+	return p, nil
+}
+
+// text returns the plan for the user.
+func (p *plan) text(r *runner) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The self-test creates in account %s, region %s:\n", r.account, r.region)
+	counts := r.template.ResourceTypes()
+	total := 0
+	var main []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		total += counts[kind]
+		if _, name, ok := strings.Cut(kind, "AWS::"); ok && slices.Contains(mainTypes, kind) {
+			main = append(main, fmt.Sprintf("%d %s", counts[kind], name))
+		}
+	}
+	fmt.Fprintf(&b, "  stack   %s with %d resources: %s, …\n", p.run.stack(), total, strings.Join(main, ", "))
+	fmt.Fprintf(&b, "  bucket  %s%s with the code of the functions\n", bucketPrefix(r.account, r.region), p.run)
+	fmt.Fprintf(&b, "It removes everything at the end. It costs less than $%.2f and takes less than %.0f minutes.\n",
+		dollarLimit, runLimit.Minutes())
+	for _, old := range p.leftovers {
+		fmt.Fprintf(&b, "It first removes run %s, which started at %s and is not complete.\n", old,
+			old.startedAt().Format(time.RFC3339))
+	}
+	for _, other := range p.young {
+		fmt.Fprintf(&b, "It does not change run %s, which started at %s and may still run.\n", other,
+			other.startedAt().Format(time.RFC3339))
+	}
+	return b.String()
+}
+
+// mainTypes are the resources that the plan counts.
+var mainTypes = []string{
+	"AWS::CloudWatch::Alarm", "AWS::DynamoDB::Table", "AWS::IAM::Role", "AWS::Lambda::Function", "AWS::Logs::LogGroup",
+	"AWS::S3::Bucket", typeQueue, "AWS::Scheduler::ScheduleGroup",
+}

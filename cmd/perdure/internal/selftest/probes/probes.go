@@ -1,0 +1,89 @@
+// Package probes checks assumptions about DynamoDB, SQS and EventBridge Scheduler with calls to queues, a table and a
+// schedule group that nothing else uses.
+package probes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go"
+
+	"github.com/perdure/perdure/provider/dynamo"
+)
+
+// Check checks assumptions about AWS.
+type Check struct {
+	// Name is the name of the check in docs/internals/aws-assumptions.md. Assumptions are IDs of its entries.
+	Name        string
+	Assumptions []string
+	// Run returns a description of the observation. An error means that the account behaves differently, or, if it is
+	// an UndecidedError, that the check could not decide.
+	Run func(ctx context.Context) (detail string, err error)
+}
+
+// UndecidedError reports that a check could not decide.
+type UndecidedError struct{ Cause error }
+
+// Error implements error.
+func (e *UndecidedError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e *UndecidedError) Unwrap() error { return e.Cause }
+
+// Probes has the resources for the checks.
+type Probes struct {
+	dynamo.Clients
+
+	// StandardURL and FIFOURL are queues for messages of 1 MiB.
+	StandardURL, FIFOURL string
+	// TableName has the keys pk and sk, and the index byGS with the keys gs and sk.
+	TableName string
+	// Hub has the schedule group, and a queue and a role for its schedules.
+	Hub   dynamo.HubConfig
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+// All returns the checks. Run them one after the other.
+func (p *Probes) All() []Check {
+	all := slices.Concat(p.queueChecks(), p.tableChecks(), p.scheduleChecks())
+	for i := range all {
+		run := all[i].Run
+		all[i].Run = func(ctx context.Context) (string, error) {
+			detail, err := run(ctx)
+			if isDenied(err) {
+				err = undecided(err)
+			}
+			return detail, err
+		}
+	}
+	return all
+}
+
+// isDenied reports whether an error means that a call was not processed.
+func isDenied(err error) bool {
+	code := codeOf(err)
+	_, throttled := retry.DefaultThrottleErrorCodes[code]
+	return throttled || slices.Contains([]string{
+		"AccessDenied", "AccessDeniedException", "ExpiredToken", "ExpiredTokenException",
+	}, code)
+}
+
+// undecided returns an UndecidedError, or nil.
+func undecided(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &UndecidedError{err}
+}
+
+// codeOf returns the code of an error response, or "".
+func codeOf(err error) string {
+	if e, ok := errors.AsType[smithy.APIError](err); ok {
+		return e.ErrorCode()
+	}
+	return ""
+}
