@@ -24,7 +24,7 @@ const rootExample = `  perdure start fulfil --id order-7 --input '{"order": 7}'`
 
 // rootNotes are printed below the commands in the root help.
 const rootNotes = `Exit codes: 0 success, 1 error, 2 instance failed, 3 instance cancelled or terminated, 4 timeout.
-Exceptions: verify, import, doctor, selftest. Errors are one line on stderr. With --json, stdout is only JSON.
+Exceptions: verify, import, doctor, selftest. Errors are lines on stderr. --json prints only JSON.
 `
 
 // addCommands adds all commands to the root, in groups.
