@@ -52,7 +52,7 @@ func parsePosition(cursor string) (p position, err error) {
 }
 
 // isPossible reports whether a call can end at the position.
-func (p *position) isPossible() bool {
+func (p position) isPossible() bool {
 	invalid := func(id string) bool { return inputcheck.InstanceID(id) != nil }
 	return len(p.Instances) <= maxPositionInstances && !slices.ContainsFunc(p.Instances, invalid) &&
 		!strings.HasPrefix(p.Page, positionPrefix) && (p.Page == "" || !p.PagesDone)

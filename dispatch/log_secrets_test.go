@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -95,9 +96,7 @@ func TestLog_markedSecrets_areNeverLogged(t *testing.T) {
 			h.serveFor(10 * time.Minute)
 		}
 
-		for name, text := range secretsOf(t, h) {
-			secrets[name] = text
-		}
+		maps.Copy(secrets, secretsOf(t, h))
 		if len(secrets) < 6 {
 			t.Errorf("got only these secrets: %v", secrets)
 		}

@@ -197,7 +197,7 @@ func (e *Event) validateRanges() error {
 	invalid := func(r Range) bool { return r.First < 1 || r.Last < r.First || r.Last >= e.ID }
 	ranges := e.SourceEventIDs
 	for i := range e.Inputs {
-		ranges = append(ranges[:len(ranges):len(ranges)], e.Inputs[i].SourceEventIDs...)
+		ranges = append(slices.Clip(ranges), e.Inputs[i].SourceEventIDs...)
 	}
 	if i := slices.IndexFunc(ranges, invalid); i >= 0 {
 		return fmt.Errorf("history: event %d (%s): sourceEventIds [%d,%d] are not earlier events", e.ID, e.Kind,

@@ -155,7 +155,7 @@ func FuzzParseDataLocation(f *testing.F) {
 
 // FuzzParseTraceParent checks that the result is empty or the valid trace context of the same trace.
 func FuzzParseTraceParent(f *testing.F) {
-	for _, s := range []string{string(traced), "cc-" + string(traced[3:]) + "-later", "", "00-0-0-0"} {
+	for _, s := range []string{traced, "cc-" + traced[3:] + "-later", "", "00-0-0-0"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

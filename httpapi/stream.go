@@ -196,17 +196,22 @@ func (w *watcher) run() error {
 			}
 			quiet.Reset(w.readTimeout())
 		case <-quiet.C:
-			if w.poll && w.out.Begun() {
+			if w.endsQuiet() {
 				return w.finish(nil)
-			}
-			if !w.poll {
-				w.out.Comment()
 			}
 			quiet.Reset(keepAlive)
 		case <-ctx.Done():
 			return w.finish(nil)
 		}
 	}
+}
+
+// endsQuiet reports whether the response ends because no event follows. Otherwise, a stream sends a comment.
+func (w *watcher) endsQuiet() bool {
+	if !w.poll {
+		w.out.Comment()
+	}
+	return w.poll && w.out.Begun()
 }
 
 // readTimeout returns the time to wait for the next event before the stream sends a comment, or the long poll responds.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -52,9 +53,10 @@ func TestKeys_rotation_showsStatesWithoutSecrets(t *testing.T) {
 		if err := json.Unmarshal([]byte(h.mustRun("keys", "--json")), &listed); err != nil || len(listed.Keys) != 2 {
 			t.Fatalf("printed %+v, %v", listed, err)
 		}
+		fields := []string{"number", "item", "state", "createdAt", "signsFrom", "usedUntil"}
 		for _, k := range listed.Keys {
 			for name := range k {
-				if !strings.Contains("number item state createdAt signsFrom usedUntil", name) {
+				if !slices.Contains(fields, name) {
 					t.Errorf("printed the field %s", name)
 				}
 			}

@@ -50,7 +50,8 @@ func FuzzServe(f *testing.F) {
 	f.Add([]byte("\n{}\n"))
 	f.Fuzz(func(t *testing.T, requests []byte) {
 		var out bytes.Buffer
-		err := replaycheck.Serve((*registry.Registry)(r), nil, replaycheck.NewBinaryConn(bytes.NewReader(requests), &out))
+		binary := replaycheck.NewBinaryConn(bytes.NewReader(requests), &out)
+		err := replaycheck.Serve((*registry.Registry)(r), nil, binary)
 		ready, verdicts := 0, 0
 		for command := replaycheck.NewCommandConn(&out, io.Discard, io.Discard); ; {
 			var reply replaycheck.Reply

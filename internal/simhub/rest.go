@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/outputs"
 )
@@ -195,7 +196,7 @@ func (h *Hub) checkQueues(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("a message is left, visible from %v", at))
 	}
 	for _, url := range urls {
-		left, err := h.leftMessages(ctx, url)
+		left, err := leftMessages(ctx, h.Cloud.Queues, url)
 		if err != nil {
 			return fmt.Errorf("simhub: receive from queue %s: %w", url, err)
 		}
@@ -210,9 +211,9 @@ func (h *Hub) checkQueues(ctx context.Context) error {
 }
 
 // leftMessages receives the messages of a queue, except copies of recovered dead letters, which wait for an operator.
-func (h *Hub) leftMessages(ctx context.Context, url string) (left []types.Message, err error) {
+func leftMessages(ctx context.Context, queues *simaws.Queues, url string) (left []types.Message, err error) {
 	for {
-		out, err := h.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		out, err := queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl: &url, MaxNumberOfMessages: 10, MessageAttributeNames: []string{attrReason},
 			VisibilityTimeout: 60,
 		})

@@ -40,10 +40,10 @@ type responder struct{ cloud *simaws.Cloud }
 func (a responder) add(stack *middleware.Stack) error {
 	if err := stack.Initialize.Add(middleware.InitializeMiddlewareFunc("simsdk.Keep", keep),
 		middleware.After); err != nil {
-		return err
+		return err //nolint:wrapcheck // the SDK names the client and the call
 	}
 	response := middleware.FinalizeMiddlewareFunc("simsdk.Respond", a.response)
-	return stack.Finalize.Add(response, middleware.After)
+	return stack.Finalize.Add(response, middleware.After) //nolint:wrapcheck // as above
 }
 
 type inputKey struct{}
@@ -53,7 +53,7 @@ func keep(
 	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 ) (middleware.InitializeOutput, middleware.Metadata, error) {
 	ctx = middleware.WithStackValue(ctx, inputKey{}, in.Parameters)
-	return next.HandleInitialize(ctx, in)
+	return next.HandleInitialize(ctx, in) //nolint:wrapcheck // the error of the client
 }
 
 func (a responder) response(

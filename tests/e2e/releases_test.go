@@ -31,8 +31,8 @@ const (
 	endLimit = 3 * time.Minute
 )
 
-// longTimeouts replaces the timeouts of deployStack, which are short for tests of crashes. On a busy machine, turns would
-// exceed them.
+// longTimeouts replaces the timeouts of deployStack, which are short for tests of crashes. On a busy machine, turns
+// would exceed them.
 var longTimeouts = []string{
 	"--param", "InboxTimeout=20", "--param", "InboxVisibility=20", "--param", "WorkTimeout=30",
 	"--param", "LockTimeout=20", "--param", "LockRenewalBuffer=10",

@@ -101,22 +101,22 @@ func (s *Writer) Comment() {
 
 // write writes to the buffer of the server, which sends it when it is full.
 func (s *Writer) write(b []byte) {
-	s.unlessStalled(func() error { _, err := s.w.Write(b); return err })
+	s.unlessStalled(func() { _, _ = s.w.Write(b) })
 	s.unsent = true
 }
 
 // Flush sends what was written.
 func (s *Writer) Flush() {
 	if s.unsent && !s.buffered {
-		s.unlessStalled(s.control.Flush)
+		s.unlessStalled(func() { _ = s.control.Flush() })
 	}
 	s.unsent = false
 }
 
 // unlessStalled calls write, which fails if the reader reads nothing. An error means that the reader has disconnected,
 // which ends the context of its request.
-func (s *Writer) unlessStalled(write func() error) {
+func (s *Writer) unlessStalled(write func()) {
 	abort := time.AfterFunc(stalled, func() { _ = s.control.SetWriteDeadline(time.Unix(1, 0)) })
 	defer abort.Stop()
-	_ = write()
+	write()
 }

@@ -53,7 +53,7 @@ func (h *hub) QueryInstance(_ context.Context, q provider.QueryRequest) (json.Ra
 }
 
 // CountWorkItems returns work in queues of the tests. No worker of the queue printers has reported.
-func (h *hub) CountWorkItems(context.Context) (map[string]int, error) {
+func (h *hub) CountWorkItems(context.Context) (map[string]int, error) { //nolint:unparam // an interface
 	return map[string]int{defaultQueue: 3, payments: 1, "printers": 1}, nil
 }
 

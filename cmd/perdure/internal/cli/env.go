@@ -148,11 +148,11 @@ func (env *Env) Confirm(op provider.Operation) error {
 
 // Ask asks a question until ctx ends. It returns an error unless the user enters yes. The error states that nothing was
 // done, for example "nothing was changed".
-func (env *Env) Ask(ctx context.Context, question, nothing string) error {
-	fmt.Fprintf(env.Stderr, "%s [yes/no] ", question)
+func Ask(ctx context.Context, in io.Reader, out io.Writer, question, nothing string) error {
+	fmt.Fprintf(out, "%s [yes/no] ", question)
 	answer := make(chan string, 1)
 	go func() { // a read from a terminal does not end with ctx
-		line, _ := bufio.NewReader(env.Stdin).ReadString('\n')
+		line, _ := bufio.NewReader(in).ReadString('\n')
 		answer <- line
 	}()
 	select {
@@ -162,7 +162,7 @@ func (env *Env) Ask(ctx context.Context, question, nothing string) error {
 		}
 		return fmt.Errorf("not confirmed, %s; enter yes or set --yes", nothing)
 	case <-ctx.Done():
-		fmt.Fprintln(env.Stderr)
+		fmt.Fprintln(out)
 		return context.Cause(ctx)
 	}
 }

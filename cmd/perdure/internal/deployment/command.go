@@ -182,7 +182,7 @@ func (f *deployFlags) confirm(ctx context.Context, env *cli.Env, stack string, c
 		}
 		return nil
 	}
-	return env.Ask(ctx, "change stack "+stack+": continue?", "nothing was changed")
+	return cli.Ask(ctx, env.Stdin, env.Stderr, "change stack "+stack+": continue?", "nothing was changed")
 }
 
 // table returns the changes as text.

@@ -12,7 +12,7 @@ import (
 // FuzzTemplateCheck checks that a parameter is rejected with an error that names it, or has a value that CloudFormation
 // accepts: one of the values, and within the bounds.
 func FuzzTemplateCheck(f *testing.F) {
-	parsed, err := ParseTemplate([]byte(template.JSON))
+	parsed, err := ParseTemplate(template.JSON)
 	if err != nil {
 		f.Fatal(err)
 	}

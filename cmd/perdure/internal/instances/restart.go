@@ -67,7 +67,8 @@ if the code sets their IDs. In the history of the new instance, the event Execut
 		"orchestration version, empty for the highest (default: the version that was requested)")
 	cmd.Flags().Int64Var(&from, "from-event", 0, "ID of the last event to keep of the history")
 	cmd.Flags().StringVar(&key, "idempotency-key", "", "key for deduplication of starts of this orchestration")
-	cmd.Flags().StringArrayVar(&tags, "tag", nil, "tag as KEY=VALUE; repeatable (default: the tags of the old instance)")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil,
+		"tag as KEY=VALUE; repeatable (default: the tags of the old instance)")
 	cmd.Flags().DurationVar(&delay, "delay", 0, flagvalue.DelayUsage)
 	cmd.Flags().BoolVar(&wait, "wait", false, flagvalue.WaitUsage)
 	return cmd

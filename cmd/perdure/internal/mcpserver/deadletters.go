@@ -60,5 +60,5 @@ func (s *server) countDeadLetters(ctx context.Context, _ call[noArgs]) (*toolRes
 		fmt.Fprintf(&text, "%s: about %d, including %d hidden\n", c.Queue, c.Visible+c.InFlight, c.InFlight)
 	}
 	a := &toolResult{Summary: fmt.Sprintf("About %d dead letters in %d queues.", total, len(counts))}
-	return a, a.setData(text.String(), struct{}{}, list{"queues", docs[:fitting(docs, maxListBytes)]})
+	return a, a.setData(text.String(), struct{}{}, list{nameQueues, docs[:fitting(docs, maxListBytes)]})
 }

@@ -29,7 +29,7 @@ const (
 // toolOf has the tool of each operation that has one, by the ID of the operation.
 var toolOf = map[string]string{
 	"listInstances": "list", "getInstance": "status", "getHistory": "history", "listCancellations": "why",
-	"countDeadLetters": "count_dead_letters", "listDeadLetters": "dead_letters", "listQueues": "queues",
+	"countDeadLetters": "count_dead_letters", "listDeadLetters": "dead_letters", "listQueues": nameQueues,
 
 	opStart: "start", opRaise: "raise", opAnnotate: "annotate", opCancel: "cancel",
 	opCancelActivity: "cancel_activity", opTerminate: "terminate", opPause: "pause", opResume: "resume",

@@ -120,7 +120,7 @@ func (f *flags) test(ctx context.Context, env *cli.Env, r *runner, run runID) er
 	}
 	fmt.Fprintf(env.Stderr, "%s", p.text(r))
 	if !f.yes {
-		if err := env.Ask(ctx, "continue?", "nothing was created"); err != nil {
+		if err := cli.Ask(ctx, env.Stdin, env.Stderr, "continue?", "nothing was created"); err != nil {
 			return err
 		}
 	}

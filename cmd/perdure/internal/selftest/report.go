@@ -42,7 +42,7 @@ func (r *Report) failed() bool {
 func (r *Report) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "perdure self-test %s in account %s, region %s, %s\n", r.Run, r.Account, r.Region, r.Architecture)
-	fmt.Fprintf(&b, "%s, %.1f minutes, of which the deployment took %.0f s\n", r.StartedAt.Format(time.RFC3339),
+	fmt.Fprintf(&b, "%s, %.1f minutes, deployment %.0f s\n", r.StartedAt.Format(time.RFC3339),
 		r.Minutes, r.DeploySeconds)
 	if r.Error != "" {
 		fmt.Fprintf(&b, "did not run to its end: %s\n", term.OneLine(r.Error))

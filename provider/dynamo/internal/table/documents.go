@@ -60,7 +60,7 @@ func Compress(doc []byte) []byte { return encoder.EncodeAll(doc, nil) }
 
 // Decompress returns a document of up to DecodeLimit bytes.
 func Decompress(packed []byte) ([]byte, error) {
-	return decoder.Decode(packed) //nolint:wrapcheck // the caller names the item
+	return decoder.Decode(packed)
 }
 
 // SplitDocument adds a compressed document to its first item. It returns all items of the document. The sort keys of

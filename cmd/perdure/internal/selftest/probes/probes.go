@@ -49,7 +49,9 @@ type Probes struct {
 
 // All returns the checks. Run them one after the other.
 func (p *Probes) All() []Check {
-	all := slices.Concat(p.queueChecks(), p.tableChecks(), p.scheduleChecks())
+	queues := &queueProbes{Queues: p.Queues, StandardURL: p.StandardURL, FIFOURL: p.FIFOURL, Sleep: p.Sleep}
+	table := &tableProbes{Table: p.Table, TableName: p.TableName, Now: p.Now, Sleep: p.Sleep}
+	all := slices.Concat(queues.checks(), table.checks(), p.scheduleChecks())
 	for i := range all {
 		run := all[i].Run
 		all[i].Run = func(ctx context.Context) (string, error) {

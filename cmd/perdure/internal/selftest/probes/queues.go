@@ -11,9 +11,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/provider/dynamo"
 )
 
-func (p *Probes) queueChecks() []Check {
+// queueProbes checks assumptions about SQS.
+type queueProbes struct {
+	Queues dynamo.QueueAPI
+	// StandardURL and FIFOURL are those of Probes.
+	StandardURL, FIFOURL string
+	Sleep                func(ctx context.Context, d time.Duration) error
+}
+
+func (p *queueProbes) checks() []Check {
 	return []Check{
 		{"sqs-group-order", []string{"A1"}, p.groupOrder},
 		{"sqs-sequence", []string{"A2"}, p.sequence},
@@ -43,7 +53,7 @@ const (
 )
 
 // send sends messages in a batch. An error is that of the call or of the first rejected entry.
-func (p *Probes) send(
+func (p *queueProbes) send(
 	ctx context.Context, url string, entries ...types.SendMessageBatchRequestEntry,
 ) (*sqs.SendMessageBatchOutput, error) {
 	for i := range entries {
@@ -72,7 +82,7 @@ func grouped(body, group, deduplication string) types.SendMessageBatchRequestEnt
 }
 
 // poll receives messages once.
-func (p *Probes) poll(ctx context.Context, url string, visibility int32) ([]types.Message, error) {
+func (p *queueProbes) poll(ctx context.Context, url string, visibility int32) ([]types.Message, error) {
 	out, err := p.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl: &url, MaxNumberOfMessages: 1, WaitTimeSeconds: pollSeconds, VisibilityTimeout: visibility,
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
@@ -84,7 +94,7 @@ func (p *Probes) poll(ctx context.Context, url string, visibility int32) ([]type
 }
 
 // receive receives one message with a body. It deletes messages of earlier checks.
-func (p *Probes) receive(ctx context.Context, url, body string, visibility int32) (*types.Message, error) {
+func (p *queueProbes) receive(ctx context.Context, url, body string, visibility int32) (*types.Message, error) {
 	for range receiveTries {
 		all, err := p.poll(ctx, url, visibility)
 		if err != nil {
@@ -103,7 +113,7 @@ func (p *Probes) receive(ctx context.Context, url, body string, visibility int32
 }
 
 // remove deletes a message.
-func (p *Probes) remove(ctx context.Context, url string, m *types.Message) error {
+func (p *queueProbes) remove(ctx context.Context, url string, m *types.Message) error {
 	out, err := p.Queues.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{
 		QueueUrl: &url,
 		Entries:  []types.DeleteMessageBatchRequestEntry{{Id: aws.String("0"), ReceiptHandle: m.ReceiptHandle}},
@@ -118,7 +128,7 @@ func (p *Probes) remove(ctx context.Context, url string, m *types.Message) error
 }
 
 // lock changes the visibility timeout of a message. It returns the error of a rejected entry.
-func (p *Probes) lock(
+func (p *queueProbes) lock(
 	ctx context.Context, url string, m *types.Message, seconds int32,
 ) (*types.BatchResultErrorEntry, error) {
 	out, err := p.Queues.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{
@@ -136,7 +146,7 @@ func (p *Probes) lock(
 }
 
 // sent sends a message and receives it with a visibility timeout.
-func (p *Probes) sent(
+func (p *queueProbes) sent(
 	ctx context.Context, url string, m *types.SendMessageBatchRequestEntry, visibility int32,
 ) (*types.Message, error) {
 	if _, err := p.send(ctx, url, *m); err != nil {
@@ -145,7 +155,7 @@ func (p *Probes) sent(
 	return p.receive(ctx, url, *m.MessageBody, visibility)
 }
 
-func (p *Probes) groupOrder(ctx context.Context) (string, error) {
+func (p *queueProbes) groupOrder(ctx context.Context) (string, error) {
 	const group = "order"
 	if _, err := p.send(ctx, p.FIFOURL, grouped("order-1", group, "o1"), grouped("order-2", group, "o2")); err != nil {
 		return "", undecided(err)
@@ -175,7 +185,7 @@ func cmpErr(err error, text string) error {
 	return errors.New(text)
 }
 
-func (p *Probes) sequence(ctx context.Context) (string, error) {
+func (p *queueProbes) sequence(ctx context.Context) (string, error) {
 	last := ""
 	const messages = 5
 	for i := range messages {
@@ -193,7 +203,7 @@ func (p *Probes) sequence(ctx context.Context) (string, error) {
 	return "last number " + last, nil
 }
 
-func (p *Probes) deduplication(ctx context.Context) (string, error) {
+func (p *queueProbes) deduplication(ctx context.Context) (string, error) {
 	m := grouped("dedup", "dedup", "same")
 	received, err := p.sent(ctx, p.FIFOURL, &m, locked)
 	if err != nil {
@@ -223,7 +233,7 @@ func (p *Probes) deduplication(ctx context.Context) (string, error) {
 	return "", undecided(errors.New("messages of other checks do not end"))
 }
 
-func (p *Probes) batch(ctx context.Context) (string, error) {
+func (p *queueProbes) batch(ctx context.Context) (string, error) {
 	invalid := message("delayed")
 	invalid.DelaySeconds = longestDelay + 1
 	out, err := p.send(ctx, p.StandardURL, message("valid"), invalid)
@@ -236,7 +246,7 @@ func (p *Probes) batch(ctx context.Context) (string, error) {
 	return "the invalid entry failed with " + aws.ToString(out.Failed[0].Code), nil
 }
 
-func (p *Probes) size(ctx context.Context) (string, error) {
+func (p *queueProbes) size(ctx context.Context) (string, error) {
 	if _, err := p.send(ctx, p.StandardURL, message(strings.Repeat("x", mostBytes))); err != nil {
 		return "", fmt.Errorf("1 MiB is rejected: %w", err)
 	}
@@ -246,7 +256,7 @@ func (p *Probes) size(ctx context.Context) (string, error) {
 	return "1 MiB accepted, more rejected", nil
 }
 
-func (p *Probes) characters(ctx context.Context) (string, error) {
+func (p *queueProbes) characters(ctx context.Context) (string, error) {
 	m := message("\t\n\r \u007f\u0085\u2028\ufffd\U00010000\U0010fffd")
 	if _, err := p.sent(ctx, p.StandardURL, &m, locked); err != nil {
 		return "", err
@@ -257,7 +267,7 @@ func (p *Probes) characters(ctx context.Context) (string, error) {
 	return "U+FFFE rejected", nil
 }
 
-func (p *Probes) delay(ctx context.Context) (string, error) {
+func (p *queueProbes) delay(ctx context.Context) (string, error) {
 	m := message("later")
 	m.DelaySeconds = longestDelay
 	if _, err := p.send(ctx, p.StandardURL, m); err != nil {
@@ -275,7 +285,7 @@ func (p *Probes) delay(ctx context.Context) (string, error) {
 	return "900 s accepted, 901 s rejected", nil
 }
 
-func (p *Probes) lockLimit(ctx context.Context) (string, error) {
+func (p *queueProbes) lockLimit(ctx context.Context) (string, error) {
 	m := message("lock")
 	received, err := p.sent(ctx, p.StandardURL, &m, locked)
 	if err != nil {
@@ -297,7 +307,7 @@ func (p *Probes) lockLimit(ctx context.Context) (string, error) {
 	return "rejected with " + invalidValue, undecided(p.remove(ctx, p.StandardURL, received))
 }
 
-func (p *Probes) receipt(ctx context.Context) (string, error) {
+func (p *queueProbes) receipt(ctx context.Context) (string, error) {
 	m := grouped("receipt", "receipt", "r")
 	received, err := p.sent(ctx, p.FIFOURL, &m, shortLock)
 	if err != nil {
@@ -316,7 +326,7 @@ func (p *Probes) receipt(ctx context.Context) (string, error) {
 	return "expired receipt rejected", undecided(p.remove(ctx, p.FIFOURL, again))
 }
 
-func (p *Probes) receiveVisibility(ctx context.Context) (string, error) {
+func (p *queueProbes) receiveVisibility(ctx context.Context) (string, error) {
 	m := message("visibility")
 	first, err := p.sent(ctx, p.StandardURL, &m, shortLock)
 	if err != nil {
@@ -335,7 +345,7 @@ func (p *Probes) receiveVisibility(ctx context.Context) (string, error) {
 	return "visible after 1 s", undecided(p.remove(ctx, p.StandardURL, second))
 }
 
-func (p *Probes) receiveCount(ctx context.Context) (string, error) {
+func (p *queueProbes) receiveCount(ctx context.Context) (string, error) {
 	m := message("count")
 	received, err := p.sent(ctx, p.StandardURL, &m, locked)
 	if err != nil {

@@ -13,9 +13,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/perdure/perdure/provider/dynamo"
 )
 
-func (p *Probes) tableChecks() []Check {
+// tableProbes checks assumptions about DynamoDB.
+type tableProbes struct {
+	Table     dynamo.TableAPI
+	TableName string
+	Now       func() time.Time
+	Sleep     func(ctx context.Context, d time.Duration) error
+}
+
+func (p *tableProbes) checks() []Check {
 	return []Check{
 		{"dynamodb-condition", []string{"A71", "A72", "A91"}, p.condition},
 		{"dynamodb-transaction", []string{"A73"}, p.transaction},
@@ -64,7 +74,7 @@ func valueOf(i item) string {
 	return ""
 }
 
-func (p *Probes) put(ctx context.Context, i item, condition *string) error {
+func (p *tableProbes) put(ctx context.Context, i item, condition *string) error {
 	_, err := p.Table.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: &p.TableName, Item: i, ConditionExpression: condition,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -72,7 +82,7 @@ func (p *Probes) put(ctx context.Context, i item, condition *string) error {
 	return err
 }
 
-func (p *Probes) get(ctx context.Context, pk, sk string) (item, error) {
+func (p *tableProbes) get(ctx context.Context, pk, sk string) (item, error) {
 	out, err := p.Table.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &p.TableName, Key: key(pk, sk), ConsistentRead: aws.Bool(true),
 	})
@@ -82,7 +92,7 @@ func (p *Probes) get(ctx context.Context, pk, sk string) (item, error) {
 	return out.Item, nil
 }
 
-func (p *Probes) condition(ctx context.Context) (string, error) {
+func (p *tableProbes) condition(ctx context.Context) (string, error) {
 	errs := make([]error, writers)
 	var running sync.WaitGroup
 	for i := range writers {
@@ -113,7 +123,7 @@ func (p *Probes) condition(ctx context.Context) (string, error) {
 }
 
 // transact writes items in a transaction. Items of a condition must be absent.
-func (p *Probes) transact(ctx context.Context, token *string, condition *string, items ...item) error {
+func (p *tableProbes) transact(ctx context.Context, token *string, condition *string, items ...item) error {
 	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: token}
 	for _, i := range items {
 		in.TransactItems = append(in.TransactItems, types.TransactWriteItem{
@@ -124,7 +134,7 @@ func (p *Probes) transact(ctx context.Context, token *string, condition *string,
 	return err
 }
 
-func (p *Probes) transaction(ctx context.Context) (string, error) {
+func (p *tableProbes) transaction(ctx context.Context) (string, error) {
 	items := make([]item, mostActions)
 	for i := range items {
 		items[i] = valued("transaction", strconv.Itoa(i), "")
@@ -155,7 +165,7 @@ func (p *Probes) transaction(ctx context.Context) (string, error) {
 	return "100 items accepted, 101 or over 4 MB rejected; nothing of a cancelled one is written", nil
 }
 
-func (p *Probes) reasons(ctx context.Context) (string, error) {
+func (p *tableProbes) reasons(ctx context.Context) (string, error) {
 	if err := p.put(ctx, key("reasons", "b"), nil); err != nil {
 		return "", undecided(err)
 	}
@@ -174,7 +184,7 @@ func (p *Probes) reasons(ctx context.Context) (string, error) {
 	return strings.Join(codes, ", "), nil
 }
 
-func (p *Probes) token(ctx context.Context) (string, error) {
+func (p *tableProbes) token(ctx context.Context) (string, error) {
 	repeated := aws.String("repeated-" + strconv.FormatInt(p.Now().UnixNano(), 10))
 	first := valued("token", "a", "first")
 	if err := p.transact(ctx, repeated, nil, first); err != nil {
@@ -206,7 +216,7 @@ func (p *Probes) token(ctx context.Context) (string, error) {
 }
 
 // conflict writes an item concurrently, alone and in transactions.
-func (p *Probes) conflict(ctx context.Context) (string, error) {
+func (p *tableProbes) conflict(ctx context.Context) (string, error) {
 	const rounds = 20
 	var mu sync.Mutex
 	conflicts := 0
@@ -234,7 +244,7 @@ func (p *Probes) conflict(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d of %d puts conflicted", conflicts, rounds*writers/2), nil //nolint:mnd // half of the writers
 }
 
-func (p *Probes) consistency(ctx context.Context) (string, error) {
+func (p *tableProbes) consistency(ctx context.Context) (string, error) {
 	const writes = 50
 	for i := range writes {
 		want := strconv.Itoa(i)
@@ -253,14 +263,14 @@ func (p *Probes) consistency(ctx context.Context) (string, error) {
 }
 
 // of returns a query of a partition.
-func (p *Probes) of(pk string) *dynamodb.QueryInput {
+func (p *tableProbes) of(pk string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName: &p.TableName, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk"),
 		ExpressionAttributeValues: item{":pk": text(pk)},
 	}
 }
 
-func (p *Probes) query(ctx context.Context) (string, error) {
+func (p *tableProbes) query(ctx context.Context) (string, error) {
 	keys := []string{"~", "a", "é", "B", "\U0001F600", "0", "b"}
 	for _, sk := range keys {
 		if err := p.put(ctx, key("query", sk), nil); err != nil {
@@ -298,7 +308,7 @@ func (p *Probes) query(ctx context.Context) (string, error) {
 	return fmt.Sprintf("order of bytes, %d items of 300 KB in a page", len(page.Items)), nil
 }
 
-func (p *Probes) limits(ctx context.Context) (string, error) {
+func (p *tableProbes) limits(ctx context.Context) (string, error) {
 	overhead := len("pk") + len("limits") + len("sk") + len("a") + len("value")
 	for _, c := range []struct {
 		name     string
@@ -324,7 +334,7 @@ func (p *Probes) limits(ctx context.Context) (string, error) {
 }
 
 // indexLag measures the time until an index has an item.
-func (p *Probes) indexLag(ctx context.Context) (string, error) {
+func (p *tableProbes) indexLag(ctx context.Context) (string, error) {
 	began := p.Now()
 	for sk, indexed := range map[string]bool{"in": true, "out": false} {
 		i := key("lag", sk)
