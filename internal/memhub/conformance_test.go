@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 }
 
 // ran is the number of tests that run.
-const ran = 327
+const ran = 328
 
 // notApplicable lists tests that need faults, corruption, stale reads, polling or large payloads.
 var notApplicable = []string{

@@ -41,7 +41,7 @@ func conformance(t *testing.T, with func(*dynamotest.Cloud, *simaws.Cloud)) {
 			providertest.Polling, providertest.StrictLocks,
 			providertest.LargePayloads,
 		},
-		Want: providertest.Report{Ran: 451},
+		Want: providertest.Report{Ran: 453},
 		Open: func(t *testing.T, c providertest.Config, test func(*testing.T, providertest.Hub)) {
 			t.Helper()
 			synctest.Test(t, func(t *testing.T) { test(t, inMemory(t, c, with)) })

@@ -40,7 +40,7 @@ func (e *Emulator) Harness() providertest.Harness {
 		Capabilities: []providertest.Capability{
 			providertest.Faults, providertest.Corruption, providertest.Polling, providertest.LargePayloads,
 		},
-		Want: providertest.Report{Ran: 421, NotApplicable: []string{
+		Want: providertest.Report{Ran: 422, NotApplicable: []string{
 			"heads/StaleReadIsNeverTorn", "heads/TurnOnStaleHeadIsAConflict",
 			"heads/InstanceIsReadConsistently", "redispatch/UnwrittenStatusIsRefreshed",
 			"executions/OutlivingOutputsAreSentAgainAcrossExecutions",
