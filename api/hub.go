@@ -204,7 +204,7 @@ var (
 var hubOperations = []Operation{
 	{
 		ID: "listQueues", Summary: "List queues with their depth, dead letters and workers",
-		Method: http.MethodGet, Path: "/v1/queues", Grant: "GrantRead", Success: schemas{200: "Queues"},
+		Method: http.MethodGet, Path: "/v1/queues", Grant: "GrantRead", Success: schemas{200: "QueueList"},
 		Go: on("admin.Queues"), Command: on("queues"), WebUI: on("Queues and workers"),
 	},
 	{

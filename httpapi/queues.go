@@ -6,18 +6,18 @@ import (
 	"github.com/perdure/perdure/admin"
 )
 
-// Queues lists the queues of a hub.
-type Queues struct {
+// QueueList lists the queues of a hub.
+type QueueList struct {
 	Queues []admin.Queue `json:"queues"`
 }
 
-// NewQueues returns the response for queues.
-func NewQueues(queues []admin.Queue) Queues { return Queues{append([]admin.Queue{}, queues...)} }
+// NewQueueList returns the response for queues.
+func NewQueueList(queues []admin.Queue) QueueList { return QueueList{append([]admin.Queue{}, queues...)} }
 
 func (q queues) list(c *call) error {
 	found, err := q.admin.Queues(c.ctx())
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, NewQueues(found))
+	return c.reply(http.StatusOK, NewQueueList(found))
 }

@@ -21,7 +21,7 @@ func Queues(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.PrintResult(httpapi.NewQueues(found), QueueTable(found, env.Now()))
+			return env.PrintResult(httpapi.NewQueueList(found), QueueTable(found, env.Now()))
 		})
 	cmd.Long = cmd.Short + `.
 
