@@ -42,7 +42,11 @@ export async function open(browser, base, path, { width = 1280, height = 760, da
   page.on('pageerror', (e) => wrong.push(String(e)));
   page.on('request', (r) => { if (!r.url().startsWith(base) && !r.url().startsWith('data:') && !r.url().startsWith('blob:')) wrong.push(`requested ${r.url()}`); });
   await page.goto(`${base}/ui${path}`);
-  return { page, wrong, close: () => context.close() };
+  const close = async () => {
+    await page.unrouteAll({ behavior: 'ignoreErrors' }); // the page may still refresh, and its requests end with it
+    await context.close();
+  };
+  return { page, wrong, close };
 }
 
 // violations returns the axe violations of WCAG 2.2 A and AA and of best practices.
