@@ -12,7 +12,9 @@ type QueueList struct {
 }
 
 // NewQueueList returns the response for queues.
-func NewQueueList(queues []admin.Queue) QueueList { return QueueList{append([]admin.Queue{}, queues...)} }
+func NewQueueList(queues []admin.Queue) QueueList {
+	return QueueList{append([]admin.Queue{}, queues...)}
+}
 
 func (q queues) list(c *call) error {
 	found, err := q.admin.Queues(c.ctx())
