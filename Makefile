@@ -274,6 +274,10 @@ fuzz: needs-go ## fuzz every decoder for a minute each, an hour in total (FUZZTI
 		$(GO) test -C "$${file%/*}" -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $(MINIMIZE) -parallel 2 . || failed=1; \
 	done; exit $${failed:-0}; }
 
+.PHONY: fuzz-short
+fuzz-short: ## fuzz every decoder for ten seconds each, as `make test-all` does
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=10s
+
 # Modules that users import. golangci-lint runs gosec and staticcheck.
 RELEASED := . codec/kmskeys infra/cdk telemetry/perdureotel
 
