@@ -41,12 +41,6 @@ type QueueWorker struct {
 	LastReportedAt time.Time `json:"seenAt"`
 }
 
-// workBackend is the part of provider.Monitoring that Queues uses.
-type workBackend interface {
-	ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error)
-	CountWorkItems(ctx context.Context) (map[string]int, error)
-}
-
 // Queues returns the queues of the hub, sorted by name, with their depth, their dead letters and the last report of
 // their workers. A hub does not store the number of workers. SQS does not return the age of the oldest message, which
 // is a CloudWatch metric.
@@ -64,7 +58,7 @@ func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
 }
 
 func (l local) listQueues(ctx context.Context) ([]Queue, error) {
-	hub, ok := unwrap.As[workBackend](l.hub)
+	hub, ok := unwrap.As[provider.Monitoring](l.hub)
 	if !ok {
 		return nil, provider.UnsupportedError{Capability: provider.CapabilityMonitoring}
 	}

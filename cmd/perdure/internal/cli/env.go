@@ -135,15 +135,9 @@ func (env *Env) PrintResumed(id string, err error) error {
 	return nil
 }
 
-// Confirm prompts the user to confirm an operation. It returns an error unless the user enters yes.
-func (env *Env) Confirm(op provider.Operation) error {
-	fmt.Fprintf(env.Stderr, "%s: continue? [yes/no] ", op)
-	line, _ := bufio.NewReader(env.Stdin).ReadString('\n')
-	fmt.Fprintln(env.Stderr)
-	if strings.TrimSpace(line) != "yes" {
-		return &ExitError{CodeError, "not confirmed, nothing was changed; enter yes or set --yes"}
-	}
-	return nil
+// Confirm prompts the user to confirm an operation until ctx ends. It returns an error unless the user enters yes.
+func (env *Env) Confirm(ctx context.Context, op provider.Operation) error {
+	return Ask(ctx, env.Stdin, env.Stderr, string(op)+": continue?", "nothing was changed")
 }
 
 // Ask asks a question until ctx ends. It returns an error unless the user enters yes. The error states that nothing was

@@ -30,7 +30,7 @@ func Pause(env *cli.Env) *cobra.Command {
 		if !yes {
 			fmt.Fprintf(env.Stderr, "hub %s: functions stop receiving messages until the hub is resumed\n",
 				term.Clean(env.HubName))
-			if err := env.Confirm("pause"); err != nil {
+			if err := env.Confirm(ctx, "pause"); err != nil {
 				return err
 			}
 		}

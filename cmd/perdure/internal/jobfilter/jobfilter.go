@@ -150,7 +150,7 @@ func (f *filter) run(ctx context.Context, env *cli.Env, a *admin.Client, r admin
 			return env.PrintResult(p, text)
 		}
 		_, _ = fmt.Fprint(env.Stderr, text)
-		if err := env.Confirm(r.Operation); err != nil {
+		if err := env.Confirm(ctx, r.Operation); err != nil {
 			return err
 		}
 		r.Filter.StartedBefore = p.StartedBefore // instances that started since the preview were not confirmed

@@ -271,7 +271,7 @@ func (c *deadLetterCommands) preview(
 	}
 	_, _ = fmt.Fprint(c.Stderr, DeadLetterTable(found.letters))
 	c.printCounts(found)
-	err = c.Confirm(provider.Operation(name))
+	err = c.Confirm(ctx, provider.Operation(name))
 	return err == nil, err
 }
 

@@ -64,7 +64,7 @@ func removeKey(env *cli.Env) *cobra.Command {
 		if !yes {
 			fmt.Fprintf(env.Stderr, "hub %s: tokens of key %d become invalid, also those of pending asynchronous "+
 				"activities\n", term.Clean(env.HubName), number)
-			if err := env.Confirm("remove key"); err != nil {
+			if err := env.Confirm(ctx, "remove key"); err != nil {
 				return err
 			}
 		}

@@ -108,7 +108,7 @@ func reconcile(ctx context.Context, env *cli.Env, a *admin.Client, f *reconcileF
 		if f.afterRestore {
 			fmt.Fprintln(env.Stderr, "all messages in its queues and all schedules of its timers are deleted first")
 		}
-		if err := env.Confirm("reconcile"); err != nil {
+		if err := env.Confirm(ctx, "reconcile"); err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,7 @@ func unchecked(results []CheckResult) int {
 	return assumptionCount - len(slices.Compact(shown))
 }
 
-// hubChecks returns the checks of the hub, some of which use the results of scenarios and measurements.
+// hubChecks returns the checks of the hub. Some of them use the results of scenarios and measurements.
 func (h *hub) hubChecks(report *Report) []probes.Check {
 	passed := func(name string) func(context.Context) (string, error) {
 		return func(context.Context) (string, error) {
@@ -94,7 +94,7 @@ func (h *hub) hubChecks(report *Report) []probes.Check {
 	}
 }
 
-// mostLate is the lateness of a timer whose schedule does not fire, at the least.
+// mostLate is the minimum lateness of a timer if its schedule does not fire.
 const mostLate = 30 * time.Second
 
 // schedulePrecision checks the measured lateness of timers with schedules.
