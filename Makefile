@@ -174,10 +174,10 @@ test-cdk: needs-go needs-node ## the stack's template: golden file, and what onl
 	cd examples/own-app && $(GO) mod tidy && $(GO) vet ./... && $(GOTEST) -count=1 ./... # tidy: it requires what is next to it
 
 CHECKS   := infra/cdk/checks
-TEMPLATES := localstack/template.golden.json infra/cdk/testdata/every-prop.golden.json
+TEMPLATES := localstack/template.golden.json infra/cdk/testdata/every-prop.golden.json infra/template/template.json
 
 .PHONY: lint-template
-lint-template: needs-python needs-node $(CHECKS)/.venv/cfn-lint/.installed $(CHECKS)/.venv/checkov/.installed $(CHECKS)/nag/node_modules/.installed ## cfn-lint, checkov and cdk-nag on the stack's template and on one with every prop; infra/cdk/checks/answers.json gives the reasons for accepted findings
+lint-template: needs-python needs-node $(CHECKS)/.venv/cfn-lint/.installed $(CHECKS)/.venv/checkov/.installed $(CHECKS)/nag/node_modules/.installed ## cfn-lint, checkov and cdk-nag on the stack's template, on one with every prop, and on that of perdure deploy; infra/cdk/checks/answers.json gives the reasons for accepted findings
 	node $(CHECKS)/check.mjs $(TEMPLATES)
 
 $(CHECKS)/nag/node_modules/.installed: $(CHECKS)/nag/package-lock.json | needs-node
