@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"slices"
 	"time"
 
 	"github.com/perdure/perdure/history"
@@ -51,32 +50,4 @@ type Outcome struct {
 	RejectedCallers []history.Parent
 	// Waits contains the waits for external events that ended, in order, if Options.WaitEnds is set.
 	Waits []WaitEnd
-}
-
-// Continuation is the state that an execution passes to the next execution of its instance (R3).
-type Continuation struct {
-	Input history.Payload
-	// Events contains the external events that the code has not observed, in the order of arrival.
-	Events []history.CarriedEvent
-	// EventIDs contains the IDs of the last 256 external events that the execution received, oldest first. Older IDs
-	// that Inputs contain precede these.
-	EventIDs []string
-	// Inputs contains inputs that were parked behind the one on which the code continued as new, and updates that
-	// arrived before the code began. No message delivers them again.
-	Inputs []history.Event
-	// taken reports whether this execution has taken an input with this ID that is not in Inputs.
-	taken func(id string) bool
-}
-
-// PassOn adds an input. If this execution has taken an input with the same ID before, PassOn records the ID, so that
-// the next execution drops the input.
-func (c *Continuation) PassOn(in history.Event) {
-	c.Inputs = append(c.Inputs, in)
-	id := in.EventID
-	if in.Kind == history.UpdateAccepted || in.Kind == history.UpdateAwaited {
-		id = history.UpdateIDPrefix + id
-	}
-	if c.taken(id) && !slices.Contains(c.EventIDs, id) {
-		c.EventIDs = slices.Insert(c.EventIDs, 0, id)
-	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
-	"github.com/perdure/perdure/provider/dynamo/internal/queries"
+	"github.com/perdure/perdure/provider/dynamo/internal/queryinvoke"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 	"github.com/perdure/perdure/provider/dynamo/internal/timers"
@@ -31,7 +31,7 @@ type QueueAPI = sqsqueue.API
 
 // FunctionAPI contains the Lambda operation Invoke, with which a Provider runs queries. *lambda.Client implements it.
 // Implementations must be safe for concurrent use.
-type FunctionAPI = queries.API
+type FunctionAPI = queryinvoke.API
 
 // ScheduleAPI contains the EventBridge Scheduler operations that a Provider calls if it holds timers with schedules:
 // CreateSchedule and DeleteSchedule. *scheduler.Client implements it. Implementations must be safe for concurrent use.

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/activityrecords"
 	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
@@ -154,7 +154,7 @@ func TestPending_hundredThousandActivities_limitsReadsAndMemory(t *testing.T) { 
 		})
 	}
 	h.commit(scheduled...)
-	failure, err := attempts.EncodeFailure(&history.Failure{
+	failure, err := activityrecords.EncodeFailure(&history.Failure{
 		Type: "ImageError", Message: strings.Repeat("no such image ", 50),
 	})
 	if err != nil {
@@ -162,7 +162,7 @@ func TestPending_hundredThousandActivities_limitsReadsAndMemory(t *testing.T) { 
 	}
 	for id := int64(50_000); id < 55_000; id++ {
 		it := table.AttemptKey(h.instance.ExecutionID, id)
-		it[attempts.AttrAttempt], it[attempts.AttrAt], it[attempts.AttrFailedAt], it[attempts.AttrError] = table.Num(3),
+		it[activityrecords.AttrAttempt], it[activityrecords.AttrAt], it[activityrecords.AttrFailedAt], it[activityrecords.AttrError] = table.Num(3),
 			table.Str(table.FormatTime(time.Unix(100, 0))), table.Str(table.FormatTime(time.Unix(50, 0))),
 			table.Str(failure)
 		h.put(it)

@@ -1,7 +1,7 @@
 package dynamo
 
 import (
-	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/activityrecords"
 	"github.com/perdure/perdure/provider/dynamo/internal/builds"
 	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
 	"github.com/perdure/perdure/provider/dynamo/internal/deadletters"
@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/lists"
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
-	"github.com/perdure/perdure/provider/dynamo/internal/queries"
+	"github.com/perdure/perdure/provider/dynamo/internal/queryinvoke"
 	"github.com/perdure/perdure/provider/dynamo/internal/reconcile"
 	"github.com/perdure/perdure/provider/dynamo/internal/rejections"
 	"github.com/perdure/perdure/provider/dynamo/internal/retention"
@@ -32,12 +32,12 @@ import (
 // These stores are embedded, because all of their methods are methods of the provider. The other stores also have
 // methods for each other. facade.go defines the methods of the provider for them.
 type (
-	activityStore   = attempts.Store
+	activityStore   = activityrecords.Store
 	deadLetterStore = deadletters.DeadLetters
 	documentStore   = segments.Documents
 	hubStore        = hubstore.Store
 	instanceLists   = lists.Lists
-	instanceQueries = queries.Queries
+	instanceQueries = queryinvoke.Queries
 	sweepSearches   = sweep.Searches
 )
 
@@ -84,7 +84,7 @@ func newStores(hub *HubConfig, clients Clients, s *settings) stores {
 	st.hubStore = hubstore.New(st.table, s.Now, s.Log)
 	st.inbox = inbox.New(st.table, st.queue, s.Now)
 	st.cancels = cancels.New(st.table, s.Now)
-	st.activityStore = attempts.New(st.table, st.cancels, s.Now)
+	st.activityStore = activityrecords.New(st.table, st.cancels, s.Now)
 	st.builds = builds.New(st.table, st.tokens, st.inbox, hub.Name, s.Now, s.Log)
 	st.instances = instances.New(st.table, s.Now)
 	st.instanceLists = lists.New(st.table, st.instances, s.Log)
@@ -137,5 +137,5 @@ func (st *stores) addOperations(hub *HubConfig, clients Clients, s *settings) {
 		Deleter: st.deletion,
 	}, s.Now)
 	st.deadLetterStore = deadletters.New(st.queue, st.timers, st.tokens)
-	st.instanceQueries = queries.New(clients.Functions, hub.Name, hub.Orchestrator)
+	st.instanceQueries = queryinvoke.New(clients.Functions, hub.Name, hub.Orchestrator)
 }

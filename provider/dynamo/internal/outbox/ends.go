@@ -8,7 +8,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/activityrecords"
 	"github.com/perdure/perdure/provider/outputs"
 )
 
@@ -39,7 +39,7 @@ func (ob *Outbox) SendActivityEnds(
 
 	var ends []provider.ActivityOutcome
 	var gracePeriods outputs.Set
-	for r, err := range attempts.ReadRetriesOf(ctx, ob.Attempts, x.ExecutionID, waits) {
+	for r, err := range activityrecords.ReadRetriesOf(ctx, ob.Attempts, x.ExecutionID, waits) {
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (ob *Outbox) SendActivityEnds(
 			ends = append(ends, provider.ActivityOutcome{
 				ActivityID: r.ActivityID,
 				Attempt:    r.Attempt - 1,
-				Error:      r.Error.Truncate(attempts.RetryMessageBytes, 0),
+				Error:      r.Error.Truncate(activityrecords.RetryMessageBytes, 0),
 				Ended:      cmp.Or(r.Ended, history.OutcomeReturned),
 			})
 		}

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/activityrecords"
 	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/segments"
@@ -26,7 +26,7 @@ type Stores struct {
 	WorkQueues *workqueue.WorkQueues
 	Timers     *timers.Timers
 	Instances  *instances.Store
-	Attempts   *attempts.Store
+	Attempts   *activityrecords.Store
 	Segments   *segments.Store
 	Updates    *updates.Store
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/activityrecords"
 	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
 	"github.com/perdure/perdure/provider/dynamo/internal/deletion"
 	"github.com/perdure/perdure/provider/dynamo/internal/inbox"
@@ -31,7 +31,7 @@ type Stores struct {
 	Instances  *instances.Store
 	Segments   *segments.Store
 	Cancels    *cancels.Store
-	Attempts   *attempts.Store
+	Attempts   *activityrecords.Store
 	Outbox     *outbox.Outbox
 	Rejections *rejections.Rejections
 	Deleter    *deletion.Deleter

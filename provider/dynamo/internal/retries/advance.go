@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/activityrecords"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -59,11 +59,11 @@ func (c *request) withoutRefused(batch []int, failed error) (rest []int, known b
 		}
 		known = true
 		o := &c.Failed[i]
-		if table.GetString(old, attempts.AttrRun) != o.Run ||
-			int(table.GetNumber(old, attempts.AttrAttempt)) != o.Attempt+1 {
+		if table.GetString(old, activityrecords.AttrRun) != o.Run ||
+			int(table.GetNumber(old, activityrecords.AttrAttempt)) != o.Attempt+1 {
 			continue // it is not the current attempt
 		}
-		if r, err := attempts.Decode(old); err == nil {
+		if r, err := activityrecords.Decode(old); err == nil {
 			c.addNext(i, r.At, true, r.Ended)
 		} else {
 			c.addNext(i, *o.RetryAt, true, o.Ended)
@@ -86,7 +86,7 @@ func (c *request) headCondition() *types.ConditionCheck {
 // advanceUpdate returns the update that makes the attempt after a failure current. A later attempt may have no item,
 // because in an earlier release the workers sent the next attempt.
 func (c *request) advanceUpdate(o *provider.ActivityOutcome) (*types.Update, error) {
-	why, err := attempts.EncodeFailure(o.Error)
+	why, err := activityrecords.EncodeFailure(o.Error)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (c *request) advanceUpdate(o *provider.ActivityOutcome) (*types.Update, err
 		),
 		ConditionExpression: aws.String("attribute_not_exists(#attempt) OR #attempt = :failed"),
 		ExpressionAttributeNames: table.Names(
-			attempts.AttrAttempt, attempts.AttrRun, attempts.AttrAt, attempts.AttrFailedAt, attempts.AttrError,
+			activityrecords.AttrAttempt, activityrecords.AttrRun, activityrecords.AttrAt, activityrecords.AttrFailedAt, activityrecords.AttrError,
 		),
 		ExpressionAttributeValues: table.Item{
 			":failed": table.Num(int64(o.Attempt)),
@@ -111,7 +111,7 @@ func (c *request) advanceUpdate(o *provider.ActivityOutcome) (*types.Update, err
 	}
 	if o.Ended != "" { // abandoned code can run forever, and a later attempt does not change that
 		u.UpdateExpression = aws.String(*u.UpdateExpression + ", #ended = :ended")
-		u.ExpressionAttributeNames["#ended"] = attempts.AttrEnded
+		u.ExpressionAttributeNames["#ended"] = activityrecords.AttrEnded
 		u.ExpressionAttributeValues[":ended"] = table.Str(o.Ended)
 	}
 	return u, nil

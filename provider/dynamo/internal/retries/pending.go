@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/activityrecords"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 	"github.com/perdure/perdure/provider/outputs"
 )
@@ -77,8 +77,8 @@ func (c *request) pendingUpdate(k *provider.PendingAttemptUpdate) (*types.Update
 	u := &types.Update{
 		Key: table.AttemptKey(c.Head.ExecutionID, k.ActivityID),
 		ExpressionAttributeNames: table.Names(
-			attempts.AttrAttempt, attempts.AttrPending, attempts.AttrPendingOf, attempts.AttrNextCheckID,
-			attempts.AttrNextCheckAt, attempts.AttrAt, attempts.AttrFailedAt, attempts.AttrError,
+			activityrecords.AttrAttempt, activityrecords.AttrPending, activityrecords.AttrPendingOf, activityrecords.AttrNextCheckID,
+			activityrecords.AttrNextCheckAt, activityrecords.AttrAt, activityrecords.AttrFailedAt, activityrecords.AttrError,
 		),
 		ExpressionAttributeValues: table.Item{
 			":attempt": table.Num(int64(k.Attempt)),

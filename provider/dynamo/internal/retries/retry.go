@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/activityrecords"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 	"github.com/perdure/perdure/provider/dynamo/internal/lru"
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
@@ -25,7 +25,7 @@ type Stores struct {
 	Table      *table.Table
 	Queue      *sqsqueue.Queues
 	WorkQueues *workqueue.WorkQueues
-	Attempts   *attempts.Store
+	Attempts   *activityrecords.Store
 	WorkItems  *segments.WorkItems
 	Outbox     *outbox.Outbox
 }

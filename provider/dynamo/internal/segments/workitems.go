@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/activityrecords"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 	"github.com/perdure/perdure/provider/outputs"
 )
@@ -89,7 +89,7 @@ func (ws *WorkItems) readItems(
 // selectCached returns the work items of a segment to cache. If all of them are too large, it returns the work items
 // from the given activity on. Activities end roughly in the order in which they were scheduled.
 func selectCached(all []provider.WorkItem, activityID int64) (found cachedItems, bytes int) {
-	found = cachedItems{last: attempts.MaxActivityID, items: map[int64]provider.WorkItem{}}
+	found = cachedItems{last: activityrecords.MaxActivityID, items: map[int64]provider.WorkItem{}}
 	most, isPart := workItemCacheBytes, sizeOf(all) > workItemCacheBytes
 	if isPart {
 		found.first, most = activityID, workItemCacheBytes/2 // so that another execution can use the other half

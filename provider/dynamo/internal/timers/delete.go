@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/activityrecords"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 )
 
@@ -141,7 +141,7 @@ func (tm *Timers) deleteAllOf(ctx context.Context, timers []provider.Timer) (fai
 func (tm *Timers) attemptTimers(
 	ctx context.Context, executionID string, activities map[int64]bool,
 ) (waiting []provider.Timer, err error) {
-	for r, err := range attempts.ReadRetriesOf(ctx, tm.attempts, executionID, activities) {
+	for r, err := range activityrecords.ReadRetriesOf(ctx, tm.attempts, executionID, activities) {
 		if err != nil {
 			return waiting, err
 		}

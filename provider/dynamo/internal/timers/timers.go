@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 
 	"github.com/perdure/perdure/provider"
-	"github.com/perdure/perdure/provider/dynamo/internal/attempts"
+	"github.com/perdure/perdure/provider/dynamo/internal/activityrecords"
 	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/wire"
@@ -47,11 +47,11 @@ type Timers struct {
 	api      API // nil if there is no client
 	queue    *sqsqueue.Queues
 	segments *segments.Store
-	attempts *attempts.Store
+	attempts *activityrecords.Store
 }
 
 // New returns the timers of a hub.
-func New(api API, q *sqsqueue.Queues, s *segments.Store, a *attempts.Store, c Config) *Timers {
+func New(api API, q *sqsqueue.Queues, s *segments.Store, a *activityrecords.Store, c Config) *Timers {
 	return &Timers{Config: c, api: api, queue: q, segments: s, attempts: a}
 }
 

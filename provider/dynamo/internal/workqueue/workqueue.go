@@ -27,6 +27,3 @@ func New(
 ) *WorkQueues {
 	return &WorkQueues{queue: q, inbox: in, tokens: keys, cancels: c, now: now, log: log}
 }
-
-// Work items with an exclusive key are in a FIFO queue, in the message group of their key. SQS delivers the next
-// message of a group after the previous one was deleted or became visible again.

@@ -1,6 +1,6 @@
-// Package attempts stores the records of activities. The records have the state that workers report, the run lease, the
+// Package activityrecords stores the records of activities. The records have the state that workers report, the run lease, the
 // current attempt of an activity that has failed before, and the crash markers of deliveries.
-package attempts
+package activityrecords
 
 import (
 	"context"

@@ -1,5 +1,5 @@
-// Package queries runs queries of instances in the orchestrator function of a hub.
-package queries
+// Package queryinvoke runs queries of instances in the orchestrator function of a hub.
+package queryinvoke
 
 import (
 	"context"
