@@ -3,6 +3,7 @@ package cdk_test
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -67,6 +68,11 @@ func (t template) number(tb testing.TB, r resource, name string) float64 {
 	value := r.properties[name]
 	if ref := refOf(value); ref != "" {
 		value = t.Parameters[ref].Default
+	}
+	if text, ok := value.(string); ok { // CloudFormation converts it
+		if n, err := strconv.ParseFloat(text, 64); err == nil {
+			return n
+		}
 	}
 	n, ok := value.(float64)
 	if !ok {

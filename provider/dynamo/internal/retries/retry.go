@@ -41,7 +41,7 @@ type Retries struct {
 
 // New returns the retries of a hub.
 func New(s Stores, now func() time.Time) *Retries {
-	return &Retries{Stores: s, now: now, sent: lru.New[struct{}](maxSentRetries)}
+	return &Retries{Stores: s, now: now, sent: lru.New[struct{}](maxCachedSends)}
 }
 
 // request is one call of RetryActivities.

@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// maxSentRetries is the maximum number of sent attempts that a process caches. A message that could not be deleted is
+// maxCachedSends is the maximum number of sent attempts that a process caches. A message that could not be deleted is
 // redelivered within minutes.
-const maxSentRetries = 4096
+const maxCachedSends = 4096
 
 // nextAttempt is an attempt to send.
 type nextAttempt struct {
