@@ -40,7 +40,7 @@ func TestClientAdapter_optionalInterfaces_areImplemented(t *testing.T) {
 	t.Parallel()
 	offers := map[string]reflect.Type{
 		// no credentials; for operators
-		"Identifier": nil, "provider.DeadLetters": nil, "provider.Reconciler": nil, "workBackend": nil,
+		"Identifier": nil, "provider.DeadLetters": nil, "provider.Reconciler": nil, "provider.Monitoring": nil,
 		"TailReader": nil, // saves reads; Follow polls without it
 		"Waiter":     reflect.TypeFor[client.Waiter](), "UpdateWaiter": reflect.TypeFor[client.UpdateWaiter](),
 		"provider.Querier":              reflect.TypeFor[provider.Querier](),

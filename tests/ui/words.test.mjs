@@ -129,9 +129,9 @@ test('the cause of a child names what keeps it from ending, its queue, and the l
   const retried = { ...book, attempt: 3, lastError: { type: 'timeout' }, nextTryAt: at(-60) };
   assert.equal(cause([idle]), 'no worker runs bookCourier (queue couriers, no worker has ever reported)');
   assert.equal(cause([started]), 'waiting for activity bookCourier');
-  assert.equal(cause([book]), 'activity bookCourier sent to queue couriers 1 min ago, start not reported');
-  assert.equal(cause([book], {}, (name) => ({ queue: name, worker: { seenAt: at(-20) } })), 'activity bookCourier sent to queue couriers 1 min ago, start not reported; a worker reported there 20 s ago');
-  assert.equal(cause([book], {}, (name) => ({ queue: name })), 'activity bookCourier sent to queue couriers 1 min ago, start not reported; no worker has ever reported there');
+  assert.equal(cause([book]), 'activity bookCourier sent to queue couriers 1 min ago, still queued or running without a report');
+  assert.equal(cause([book], {}, (name) => ({ queue: name, worker: { seenAt: at(-20) } })), 'activity bookCourier sent to queue couriers 1 min ago, still queued or running without a report (last worker report there 20 s ago)');
+  assert.equal(cause([book], {}, (name) => ({ queue: name })), 'activity bookCourier sent to queue couriers 1 min ago, still queued or running without a report (no worker has ever reported there)');
   assert.equal(cause([{ ...book, since: at(-2) }]), 'waiting for activity bookCourier', 'a worker may receive it any moment');
   assert.equal(cause([retried]), `2 retries of bookCourier, the next due since ${page.clock(now - 60_000)} (1 min ago)`);
   assert.equal(cause([], { status: 'Blocked', failure: { type: 'nondeterminism' } }), 'blocked: nondeterminism');
@@ -139,10 +139,15 @@ test('the cause of a child names what keeps it from ending, its queue, and the l
   assert.ok(rank([idle]) < rank([retried]) && rank([retried]) < rank([book]) && rank([book]) < rank([started]), 'ranked by how much it needs help');
 });
 
-test('the sentence has the worst wait first, and the older of two alike', () => {
+test('the cause and the sentence have the worst wait first, and the older of two alike', () => {
   const child = (id, rank, seconds) => ({ what: 'sub_orchestration', id, name: `c${id}`, childId: `i${id}`, since: at(-seconds), cause: `cause ${id}`, rank });
-  assert.equal(say({}, [child(3, 3, 90), child(4, 2, 80), child(5, 0, 60), child(6, 0, 70)]),
-    'Running for 3 h, waiting for 4 sub-orchestrations; c6 #6 → i6: cause 6, c5 #5 → i5: cause 5, c4 #4 → i4: cause 4 and 1 more problem.');
+  const children = [child(3, 3, 90), child(4, 2, 80), child(5, 0, 60), child(6, 0, 70)];
+  assert.equal(page.causeOf(instance({ pending: { total: 4, items: children } }), now).text, 'c6 #6 → i6: cause 6');
+  assert.equal(say({}, children), 'Running for 3 h, waiting for 4 sub-orchestrations.', 'the list of problems has the causes of children');
+
+  const task = (id, seconds, more) => ({ what: 'activity', id, name: `a${id}`, queue: `q${id}`, since: at(-seconds), ...more });
+  assert.equal(say({}, [task(3, 90, { attempt: 2, lastHeartbeatAt: at(-5) }), task(4, 60, { noWorker: true }), task(5, 70, { noWorker: true })]),
+    'Running for 3 h, waiting for activity a3; no worker runs a5 (queue q5, no worker has ever reported), no worker runs a4 (queue q4, no worker has ever reported), 1 retry of a3.');
 });
 
 const state = (queues, blocked = { n: 0 }, at = now) => {

@@ -50,7 +50,7 @@ function waitsFor(pending, now) {
   for (const p of items) {
     const at = Date.parse(p.since) || now;
     const add = (rank, text) => trouble.push({ rank, at, text });
-    if (p.cause) add(p.rank, `${p.name || 'sub-orchestration'} #${p.id} → ${p.childId}: ${p.cause}`);
+    if (p.cause) trouble.push({ rank: p.rank, at, text: `${p.name || 'sub-orchestration'} #${p.id} → ${p.childId}: ${p.cause}`, below: true });
     if (p.noWorker) add(stuckRank, `no worker runs ${p.name} (${noReport(p, now)})`);
     else if (p.unknownBuild) add(stuckRank, `${p.name} is not registered in build ${p.unknownBuild}`);
     if (p.attempt > 1 || p.lastError) add(retryRank, `${several(Math.max(1, (p.attempt || 2) - 1), 'retry', 'retries')} of ${p.name || p.childId}${isLate(p, now) ? `, the next ${lateText(p, now)}` : ''}`);
@@ -63,7 +63,7 @@ function waitsFor(pending, now) {
   waits.splice(0, waits.length, ...(awaited.length ? [start + awaited.join(awaited.length === 2 ? ' and ' : ', ')] : []), ...others);
   if (limit) waits.push(limit);
   if (pending?.total > items.length) waits.push(`and ${several(pending.total - items.length, 'more task')}`);
-  return { waits, trouble: trouble.map((t) => t.text), rank: trouble[0]?.rank ?? waitRank };
+  return { waits, trouble, rank: trouble[0]?.rank ?? waitRank };
 }
 
 // The ranks of what keeps a task from ending: it cannot go on without help, it is retried, no worker has reported its start, or it waits.
@@ -78,8 +78,8 @@ const hasStarted = (p) => !p.noWorker && !p.unknownBuild && Boolean(p.handedOver
 
 // sentText describes an activity whose start no worker has reported. queue is the state of its queue, if it is known.
 function sentText(p, queue, now) {
-  const reported = queue?.worker ? `a worker reported there ${ago(queue.worker.seenAt, now)}` : queue ? 'no worker has ever reported there' : '';
-  return `sent to queue ${p.queue} ${ago(p.nextTryAt > p.since ? p.nextTryAt : p.since, now)}, start not reported${reported ? `; ${reported}` : ''}`;
+  const reported = queue?.worker ? `last worker report there ${ago(queue.worker.seenAt, now)}` : queue ? 'no worker has ever reported there' : '';
+  return `sent to queue ${p.queue} ${ago(p.nextTryAt > p.since ? p.nextTryAt : p.since, now)}, still queued or running without a report${reported ? ` (${reported})` : ''}`;
 }
 
 // atTime shows a future time as its distance and its clock: in 39 min (17:00:05).
@@ -104,12 +104,14 @@ function causeOf(s, now, queueOf = () => undefined) {
   const { waits, trouble, rank } = waitsFor(s.pending, now);
   const sent = (s.pending?.items || []).filter((p) => p.what === 'activity' && p.queue && !p.cancelledAt && !hasStarted(p) && now - Date.parse(p.since) > startAfter);
   if (sent.length && rank > sentRank) return { rank: sentRank, text: `activity ${sent[0].name} ${sentText(sent[0], queueOf(sent[0].queue), now)}` };
-  return { rank, text: trouble[0] || waits[0] || (s.status === 'Pending' ? 'waiting for its first turn' : 'between two turns') };
+  return { rank, text: trouble[0]?.text || waits[0] || (s.status === 'Pending' ? 'waiting for its first turn' : 'between two turns') };
 }
 const startAfter = 10_000; // milliseconds in which a worker normally receives an activity
 
 const mostTrouble = 3;
-function troubleText(trouble) {
+// troubleText states what keeps the tasks of an instance from ending. The list of problems has the causes of children.
+function troubleText(all) {
+  const trouble = all.filter((t) => !t.below).map((t) => t.text);
   if (!trouble.length) return '';
   return `; ${trouble.slice(0, mostTrouble).join(', ')}${trouble.length > mostTrouble ? ` and ${several(trouble.length - mostTrouble, 'more problem')}` : ''}`;
 }

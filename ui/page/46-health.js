@@ -45,7 +45,7 @@ function healthOf(health, now, examples = new Map()) {
     const seenAt = stuck.map((q) => q.worker?.seenAt || '').sort().at(-1);
     const work = stuck.length === 1 ? `queue ${stuck[0].queue} has ${several(stuck[0].depth, 'work item')}` : `${several(stuck.length, 'queue')} have work`;
     const example = stuck.map((q) => examples.get(q.queue)).find(Boolean);
-    parts.push({ text: `${work} and no worker has ${seenAt ? `reported since ${clockOf(seenAt, now)}` : 'ever reported'}`, href: example ? `?${query([['instance', example.instanceId], ['tab', 'pending']])}` : '?hub' });
+    parts.push({ text: `${work} and no worker has ${seenAt ? `reported since ${clockOf(seenAt, now)}` : 'ever reported'}`, short: `no worker for ${stuck.length === 1 ? stuck[0].queue : several(stuck.length, 'queue')}`, href: example ? `?${query([['instance', example.instanceId], ['tab', 'pending']])}` : '?hub' });
   }
   const letters = lettersOf(health.queues);
   if (letters) parts.push({ text: several(letters, 'dead letter'), href: '?dead' });

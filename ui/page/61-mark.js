@@ -43,6 +43,7 @@ function drawMark() {
   mark.title = about;
   mark.querySelector('.sign').textContent = markSigns[verdict];
   mark.querySelector('.word').textContent = verdict;
+  mark.querySelector('.why').textContent = parts.length ? `: ${parts[0].short || parts[0].text}${parts.length > 1 ? ` + ${parts.length - 1}` : ''}` : '';
 }
 
 function startHealth() {

@@ -24,7 +24,10 @@ function hubView() {
     paused: card('Paused', listURL(['status', 'paused']), 'until someone resumes them'),
     old: card('Oldest work', listURL(['status', 'running'], ['started', '>7d']), 'running for more than 7 days, without schedules and entities'),
     cancelling: card('Cancelling', listURL(['status', 'cancelling']), 'waiting for their clean-up'),
+    hour: card('Started', listURL(['started', '<1h']), 'in the last hour'),
+    cost: card('Cost', listURL(['started', '<1h']), 'of the last hour, estimated'),
   };
+  const failures = h('section', { class: 'card', 'aria-labelledby': 'failures-title' }, h('h2', { id: 'failures-title' }, 'Failures of the last day'), h('p', { class: 'muted' }, 'Loading …'));
   const versions = h('section', { class: 'card', 'aria-labelledby': 'versions-title' }, h('h2', { id: 'versions-title' }, 'Versions of unfinished instances'), h('p', { class: 'muted' }, 'Loading …'));
   const stuck = h('section', { class: 'card', 'aria-labelledby': 'stuck-title' }, h('h2', { id: 'stuck-title' }, 'Blocked and paused instances'), h('p', { class: 'muted' }, 'Loading …'));
   const queues = h('section', { class: 'card', 'aria-labelledby': 'queues-title' }, h('h2', { id: 'queues-title' }, 'Queues and workers'), h('p', { class: 'muted' }, 'Loading …'));
@@ -55,6 +58,37 @@ function hubView() {
       counted.length ? h('p', { class: 'muted' }, `Counts ${counted.join(', ')}${rows.length > 50 ? `; 50 of ${count(rows.length)} versions shown` : ''}`) : '');
   }
 
+  // drawFailures counts the failed instances by orchestration, the most frequent first.
+  const mostFailures = 10;
+  function drawFailures({ n, more, items }) {
+    figures.failed.set(countText({ n, more }), n ? 'bad' : '');
+    const found = new Map();
+    for (const s of items) pushTo(found, s.orchestration, s); // the newest first
+    const rows = [...found].sort(([, a], [, b]) => b.length - a.length).slice(0, mostFailures);
+    fill(failures, rows.length ? table(['Orchestration', 'Failed', 'Newest', 'Started'], rows.map(([name, of]) => [name, h('a', { href: listURL(['status', 'failed'], ['name', name], ['started', '<1d']) }, countText({ n: of.length, more })), h('a', { class: 'mono', href: '?' + query([['instance', of[0].instanceId]]) }, of[0].instanceId), relative(of[0].createdAt)])) : h('p', { class: 'muted' }, 'No instance that started in the last day has failed.'));
+  }
+
+  // readHour counts the instances that started in the last hour, and estimates their cost from a sample of those that have ended.
+  const mostPriced = 8;
+  const dollars = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumSignificantDigits: 2 });
+  async function readHour() {
+    const { items, more } = await bounded([['startedAfter', new Date(Date.now() - 3600e3).toISOString()]]);
+    const started = items.filter((s) => !lasting(s));
+    const ended = started.filter((s) => over(s.status));
+    const failed = ended.filter((s) => s.status === 'Failed').length;
+    figures.hour.set(countText({ n: started.length, more }));
+    figures.hour.note(`in the last hour: ${count(ended.length)} ended${failed ? `, ${count(failed)} failed` : ''}`);
+    const sample = ended.filter((s, i) => i % Math.ceil(ended.length / mostPriced) === 0);
+    let sum = 0;
+    let priced = 0;
+    for (const s of sample) {
+      const { cost } = await get(instancePath(s.instanceId, '?pending=false&cost=true'), stop.signal);
+      if (cost?.dollars !== undefined) { sum += cost.dollars; priced++; }
+    }
+    figures.cost.set(priced ? `${more ? '> ' : ''}${dollars.format(sum / priced * started.length)}` : started.length ? '—' : '$0');
+    figures.cost.note(priced ? `of the last hour, estimated from ${several(priced, 'instance')}` : 'of the last hour: no instance has started and ended');
+  }
+
   function drawVerdict() {
     const { verdict: said, parts, unread } = healthOf(hubHealth, Date.now(), examples);
     const letters = lettersOf(hubHealth.queues);
@@ -79,7 +113,7 @@ function hubView() {
     if (queues.key === key) return;
     queues.key = key;
     const known = (n) => (n === undefined ? '—' : count(n));
-    const worker = (q) => (q.stuck ? h('span', { class: 'wrong' }, q.worker ? `no report ${sinceClock(q.worker.seenAt)}` : 'never reported') : q.worker ? relative(q.worker.seenAt) : q.depth === undefined ? '—' : 'never');
+    const worker = (q) => (q.stuck ? h('span', { class: 'wrong' }, q.worker ? `no report ${sinceClock(q.worker.seenAt)}` : 'never reported') : q.noWorker ? 'checking …' : q.worker ? relative(q.worker.seenAt) : q.depth === undefined ? '—' : 'never');
     const waiting = (q) => {
       const example = q.stuck && examples.get(q.queue);
       return example ? h('span', {}, `${example.name} of `, h('a', { class: 'mono', href: `?${query([['instance', example.instanceId], ['tab', 'pending']])}` }, example.instanceId)) : '—';
@@ -165,7 +199,8 @@ function hubView() {
     if (changed || Date.now() - slowAt > countsFor) {
       slowAt = Date.now();
       work.push(counts.refresh(true).then((ok) => { if (ok === false) faults.push(new Error('The instances could not be counted')); lookedFor = ''; return readExamples(); }),
-        bounded([['status', 'Failed'], ['startedAfter', new Date(now - 864e5).toISOString()]]).then((c) => figures.failed.set(countText(c), c.n ? 'bad' : '')).catch(note(figures.failed)),
+        bounded([['status', 'Failed'], ['startedAfter', new Date(now - 864e5).toISOString()]]).then(drawFailures).catch(note(figures.failed, failures)),
+        readHour().catch((err) => { note(figures.hour)(err); note(figures.cost)(err); }),
         bounded([['status', 'Running'], ['startedBefore', new Date(now - 7 * 864e5).toISOString()]]).then((c) => {
           const items = c.items.filter((s) => !lasting(s));
           figures.old.set(countText({ n: items.length, more: c.more }), items.length ? 'warn' : '');
@@ -180,7 +215,7 @@ function hubView() {
 
   const changed = () => { draw(); readExamples(); };
   hubHealth.changed.add(changed);
-  $('main').replaceChildren(h('h1', {}, 'Hub overview'), verdict, wrong, cards, counts.root, queues, h('div', { class: 'columns' }, stuck, versions, jobs));
+  $('main').replaceChildren(h('h1', {}, 'Hub overview'), verdict, wrong, cards, counts.root, queues, h('div', { class: 'columns' }, stuck, failures, versions, jobs));
   draw();
   return { title: 'Hub overview', place: 'hub', first: refresh, refresh, every: 20_000, live: () => true, leave: () => { stop.abort(); hubHealth.changed.delete(changed); } };
 }

@@ -35,8 +35,9 @@ function schedulesView(address) {
     empty: 'No schedules. Create one with perdure schedule put.', open: (s) => show(s),
     render(s, cells) {
       const last = s.running || s.last;
-      put(cells[0], h('span', { class: 'mono' }, s.schedule.id));
-      put(cells[1], scheduleState(s));
+      put(cells[0], h('span', { class: 'id' }, s.schedule.id));
+      put(cells[1], s.paused ? h('span', { class: 'paused' }, `${signs.Paused} Paused`) : scheduleState(s));
+      cells[1].title = s.paused ? `since ${moment(s.paused.at)}${s.paused.message ? `: ${s.paused.message}` : ''}` : '';
       put(cells[2], s.schedule.orchestration);
       put(cells[3], `${s.schedule.when}${s.schedule.timeZone && s.schedule.timeZone !== 'UTC' ? ` ${s.schedule.timeZone}` : ''}`);
       put(cells[4], s.next ? relative(s.next) : '—');

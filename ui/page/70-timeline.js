@@ -66,7 +66,7 @@ function timeline(view) {
     let free = -1;
     for (const [a, b] of s.folds) {
       const x = (s.x(a) + s.x(b)) / 2;
-      if (x > free && x > 0 && x < width) { marks.push(h('span', { class: 'skipped', title: `${span(b - a)} idle` }, `⋯ ${span(b - a)}`)); marks.at(-1).style.left = Math.max(24, Math.min(x, width - 34)) + 'px'; free = x + 58; }
+      if (x > free && x > 0 && x < width) { marks.push(h('span', { class: 'skipped', title: `${span(b - a)} idle` }, `⋯ ${span(b - a)}`)); marks.at(-1).style.left = Math.max(24, Math.min(x, width - 48)) + 'px'; free = x + 72; }
     }
     if (nowAt !== null) marks.push(h('span', { class: 'now', style: { left: nowAt + 'px' } }, 'now'));
     axis.replaceChildren(...marks);

@@ -114,7 +114,7 @@ function pendingPanel(view, choose) {
   });
   function draw() {
     const p = view.pending;
-    note.textContent = !p ? 'Loading pending tasks …' : p.unread ? `Could not load pending tasks: ${p.unread.detail}` : p.total > p.items.length ? `${count(p.items.length)} of ${count(p.total)} tasks, failed attempts first` : p.total ? 'Failed attempts first' : '';
+    note.textContent = !p ? 'Loading pending tasks …' : p.unread ? `Could not load pending tasks: ${p.unread.detail}` : p.total > p.items.length ? `${count(p.items.length)} of ${count(p.total)} tasks, failed attempts first` : p.items.some((x) => x.lastError) ? 'Failed attempts first' : '';
     grid.set((p?.items || []).map((x) => ({ key: String(x.id), id: x.id, p: x })));
   }
   return { grid, bar: note, draw };

@@ -57,13 +57,15 @@ function instanceHeader(view, choose, showEvent, signal) {
       h('span', {}, h('b', {}, 'Next step: '), blockedStep(f.type)), h('span', { class: 'muted' }, 'Until then, new inputs are parked. Nothing is lost.'));
   }
 
-  // drawProblems lists failed tasks and pending ones that cannot progress, the newest first.
+  // drawProblems lists pending tasks that cannot progress, then failed ones, the newest first, then pending ones that may be slow.
   const mostProblems = 4;
   function drawProblems() {
     const found = [];
+    const slow = [];
     for (const p of view.pending?.items || []) {
       const row = view.model.byID.get(p.id);
       if (row && (p.lastError || p.noWorker || p.unknownBuild || p.cause)) found.push([row, pendingText(p), p.childId, p.noWorker || p.unknownBuild ? stuckRank : p.rank ?? retryRank]);
+      else if (row && p.what === 'activity' && !p.cancelledAt && Date.now() - Date.parse(p.since) > startAfter) slow.push([row, pendingText(p), '', sentRank]);
     }
     found.sort(([, , , a], [, , , b]) => a - b);
     const open = found.length;
@@ -72,9 +74,10 @@ function instanceHeader(view, choose, showEvent, signal) {
       found.push([row, `failed after ${span(row.end - row.start)}${row.attempt > 1 ? ` and ${row.attempt} attempts` : ''}: ${failureLines(row.endEvent?.error)[0] || row.endEvent?.message || ''}`]);
     }
     const more = open + view.model.failed.length - Math.min(found.length, mostProblems);
+    if (!more) found.push(...slow);
     const shown = found.slice(0, mostProblems);
     replace(problems, JSON.stringify([shown.map(([row, text]) => [row.id, text]), more]), () => [
-      shown.map(([row, text, child, rank]) => h('li', {}, h('button', { type: 'button', class: `problem ${child && rank >= sentRank ? 'plain' : ''}`, onclick: () => choose(row) }, h('b', {}, `${child ? kindSigns.child : '✕'} ${row.name || kindWords[row.kind]} #${row.id}`), ' ', text), child ? [' → ', instanceLink(child)] : null)),
+      shown.map(([row, text, child, rank]) => h('li', {}, h('button', { type: 'button', class: `problem ${rank >= sentRank ? 'plain' : ''}`, onclick: () => choose(row) }, h('b', {}, `${child ? kindSigns.child : rank >= sentRank ? kindSigns.activity : '✕'} ${row.name || kindWords[row.kind]} #${row.id}`), ' ', text), child ? [' → ', instanceLink(child)] : null)),
       more > 0 ? h('li', { class: 'muted' }, `and ${several(more, 'more problem')}: see Events, “Only failures”`) : null,
     ]);
     problems.hidden = shown.length === 0;
@@ -92,12 +95,12 @@ function instanceHeader(view, choose, showEvent, signal) {
     const by = (who) => (who ? h('span', { title: who }, requester(who)) : '');
     replace(facts, JSON.stringify([s.updatedAt, s.status, view.model.firstTurn, view.loaded, cancel, Math.floor(Date.now() / 30_000)]), () => [
       fact('Orchestration', `${s.orchestration}${s.version ? ` ${s.version}` : ''}`), fact('Created', when(s.createdAt)), s.startAt ? fact('Start time', when(s.startAt)) : null, fact('Started', view.model.firstTurn ? when(view.model.firstTurn) : ''),
-      done ? fact('Ended', when(s.updatedAt)) : null, fact(done ? 'Created to end' : 'Since created', s.status === 'Deleting' ? '' : span((done ? Date.parse(s.updatedAt) : Date.now()) - Date.parse(s.createdAt))),
+      done ? fact('Ended', when(s.updatedAt)) : null, fact('Created to end', done ? span(Date.parse(s.updatedAt) - Date.parse(s.createdAt)) : ''),
       fact('Started by', s.startedBy ? h('span', { title: s.startedBy }, shortName(s.startedBy)) : ''), s.status === 'Terminated' ? [fact('Terminated by', by(s.terminatedBy)), fact('Reason', s.failure?.message)] : null,
       cancelled && view.loaded ? [fact('Cancelled by', by(cancel?.by)), fact('Cancel requested', cancel ? when(cancel.decided) : ''), fact('Reason', cancel?.message || s.failure?.message || reasonText(cancel?.reason || s.failure?.reason))] : null,
       s.parent ? fact('Parent', instanceLink(s.parent.instanceId)) : null, executions ? fact('Execution', executions) : null,
       entity ? fact('Entity', h('a', { href: `?entities=${encodeURIComponent(entity.entity)}` }, entity.entity)) : null,
-      fact('Tags', tags.length ? h('span', {}, tags.map(([k, v]) => [h('a', { class: 'tag', href: listURL(['tag', `${k}=${v}`]) }, `${k}=${v}`), ' '])) : ''), fact('Undelivered', h('a', { href: `?dead&${query([['about', s.instanceId]])}` }, 'Dead letters of this instance')),
+      fact('Tags', tags.length ? h('span', {}, tags.map(([k, v]) => [h('a', { class: 'tag', href: listURL(['tag', `${k}=${v}`]) }, `${k}=${v}`), ' '])) : ''), fact('Dead letters', h('a', { href: `?dead&${query([['about', s.instanceId]])}`, 'aria-label': 'Search dead letters of this instance' }, 'Search')),
     ]);
   }
 
