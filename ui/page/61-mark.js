@@ -36,14 +36,15 @@ const markSigns = { Healthy: '✓', 'Not healthy': '▲', Unknown: '?', Checking
 function drawMark() {
   const { verdict, parts, unread } = healthOf(hubHealth, Date.now());
   const mark = $('health');
+  const unsure = hubHealth.unconfirmed() ? ', checking …' : '';
   const about = [...parts.map((p) => p.text), unread].filter(Boolean).join(' · ') || (verdict === 'Healthy' ? 'No dead letters, no blocked instances, and no work without a worker' : '');
-  if (mark.about === verdict + about) return;
-  mark.about = verdict + about;
+  if (mark.about === verdict + about + unsure) return;
+  mark.about = verdict + about + unsure;
   mark.className = `health ${verdict === 'Healthy' ? 'ok' : parts.length ? 'bad' : ''}`;
   mark.title = about;
   mark.querySelector('.sign').textContent = markSigns[verdict];
   mark.querySelector('.word').textContent = verdict;
-  mark.querySelector('.why').textContent = parts.length ? `: ${parts[0].short || parts[0].text}${parts.length > 1 ? ` + ${parts.length - 1}` : ''}` : '';
+  mark.querySelector('.why').textContent = parts.length ? `: ${parts[0].short || parts[0].text}${parts.length > 1 ? ` + ${parts.length - 1}` : ''}${unsure}` : '';
 }
 
 function startHealth() {

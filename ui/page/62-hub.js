@@ -71,13 +71,14 @@ function hubView() {
   // readHour counts the instances that started in the last hour, and estimates their cost from a sample of those that have ended.
   const mostPriced = 8;
   const dollars = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumSignificantDigits: 2 });
+  const leastShown = 0.01; // dollars
   async function readHour() {
     const { items, more } = await bounded([['startedAfter', new Date(Date.now() - 3600e3).toISOString()]]);
     const started = items.filter((s) => !lasting(s));
     const ended = started.filter((s) => over(s.status));
     const failed = ended.filter((s) => s.status === 'Failed').length;
     figures.hour.set(countText({ n: started.length, more }));
-    figures.hour.note(`in the last hour: ${count(ended.length)} ended${failed ? `, ${count(failed)} failed` : ''}`);
+    figures.hour.note(`in the last hour: ${count(ended.length)} have ended${failed ? `, ${count(failed)} of them failed` : ''}`);
     const sample = ended.filter((s, i) => i % Math.ceil(ended.length / mostPriced) === 0);
     let sum = 0;
     let priced = 0;
@@ -85,8 +86,9 @@ function hubView() {
       const { cost } = await get(instancePath(s.instanceId, '?pending=false&cost=true'), stop.signal);
       if (cost?.dollars !== undefined) { sum += cost.dollars; priced++; }
     }
-    figures.cost.set(priced ? `${more ? '> ' : ''}${dollars.format(sum / priced * started.length)}` : started.length ? '—' : '$0');
-    figures.cost.note(priced ? `of the last hour, estimated from ${several(priced, 'instance')}` : 'of the last hour: no instance has started and ended');
+    const cost = priced && sum / priced * started.length;
+    figures.cost.set(!priced ? (started.length ? '—' : '$0') : cost < leastShown ? `< ${dollars.format(leastShown)}` : `${more ? '> ' : ''}${dollars.format(cost)}`);
+    figures.cost.note(priced ? `of the last hour: ${dollars.format(cost)}, estimated from ${count(priced)} of ${count(started.length)} instances` : 'of the last hour: no instance has started and ended');
   }
 
   function drawVerdict() {
