@@ -139,11 +139,11 @@ func (d *deployment) result(ctx context.Context, stackID string, changed bool) (
 // statefulTypes are the types of resources with data or messages.
 var statefulTypes = []string{"AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::S3::Bucket"}
 
-// Losses returns the tables, queues and buckets that a change set removes or replaces. Their data or messages do not
-// move to the new resource.
+// Losses returns the tables, queues and buckets that a change set removes, replaces or may replace. Their data or
+// messages do not move to the new resource. The replacement of a table with another key schema is Conditional.
 func (c *ChangeSet) Losses() (resources []string) {
 	for _, change := range c.Changes {
-		lost := change.Action == "Remove" || change.Replacement == "True"
+		lost := change.Action == "Remove" || change.Replacement == "True" || change.Replacement == "Conditional"
 		if lost && slices.Contains(statefulTypes, change.Type) {
 			resources = append(resources, change.Resource)
 		}

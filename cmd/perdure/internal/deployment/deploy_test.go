@@ -395,7 +395,7 @@ func TestLosses_onlyStatefulResources(t *testing.T) {
 		{"Remove", "Api", "AWS::ApiGatewayV2::Api", ""},
 		{"Add", "Work", "AWS::SQS::Queue", ""},
 	}}
-	if got := c.Losses(); !slices.Equal(got, []string{"Inbox", "Payloads"}) {
+	if got := c.Losses(); !slices.Equal(got, []string{"Inbox", "Timers", "Payloads"}) {
 		t.Errorf("got %v", got)
 	}
 }
