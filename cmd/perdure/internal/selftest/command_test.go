@@ -143,6 +143,31 @@ func TestCommand_leftovers_areRemovedFirst(t *testing.T) {
 	}
 }
 
+// The prompt, or the removal of leftovers, takes so long that a run with the announced ID is a leftover for others.
+func TestCommand_lateConfirmation_runIsNotALeftover(t *testing.T) {
+	t.Parallel()
+	h := &tool{world: newWorld(t)}
+	h.after = func(call string) error {
+		if call == "ListBuckets" { // the last call before the prompt
+			h.clock = h.clock.Add(runLimit)
+		}
+		return nil
+	}
+	h.test = func(_ context.Context, d *deployed, _ *Report) error {
+		h.tested = d
+		if h.clock = h.clock.Add(testLimit); h.isLeftover(d.run) {
+			t.Errorf("another run removes %s, which started at %v, at %v", d.run, d.run.startedAt(), h.clock)
+		}
+		return nil
+	}
+	if code, err := h.exec(t, false, "yes\n"); code != cli.CodeOK || h.tested == nil || len(h.left()) > 0 {
+		t.Fatalf("got %d, %v, left %v", code, err, h.left())
+	}
+	if !strings.Contains(h.stderr.String(), "continues as run "+string(h.tested.run)) {
+		t.Errorf("the new ID is not in:\n%s", h.stderr.String())
+	}
+}
+
 func TestCommand_remove_removesRunOfAnyAge(t *testing.T) {
 	t.Parallel()
 	h := &tool{world: newWorld(t)}
