@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -96,17 +97,30 @@ func (f *flags) run(ctx context.Context, env *cli.Env, open func(ctx context.Con
 		}
 	}
 	if f.remove != "" {
-		return f.removeAll(ctx, r, []runID{run})
+		return f.removeOne(ctx, r, run)
 	}
 	return f.test(ctx, env, r, run)
+}
+
+// removeOne removes the run that the user chose. The run may be in another account or region, and the name of a hub's
+// stack may have the form of a run's.
+func (f *flags) removeOne(ctx context.Context, r *runner, run runID) error {
+	found, err := r.found(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(found, run) {
+		return fmt.Errorf("--remove: no resources of run %s in account %s, region %s; check AWS_PROFILE and AWS_REGION",
+			run, r.account, r.region)
+	}
+	return f.removeAll(ctx, r, []runID{run})
 }
 
 // removeAll removes runs.
 func (f *flags) removeAll(ctx context.Context, r *runner, runs []runID) error {
 	for _, run := range runs {
 		if err := r.remove(ctx, run); err != nil {
-			remains := &RemainsError{Run: string(run), Cause: err}
-			return cli.Exitf(codeRemains, "%s", remains.Error())
+			return cli.Exitf(codeRemains, "%s", r.remains(run, err).Error())
 		}
 	}
 	return nil

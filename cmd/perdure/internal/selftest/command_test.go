@@ -183,6 +183,27 @@ func TestCommand_remove_removesRunOfAnyAge(t *testing.T) {
 	}
 }
 
+// The run is in another account or region, or the stack is that of a hub with such a name.
+func TestCommand_removeWithoutResourcesOfTheRun_failsAndRemovesNothing(t *testing.T) {
+	t.Parallel()
+	const run = "production" // an ID by its form, of a run in 2019
+	h := &tool{world: newWorld(t)}
+	code, err := h.exec(t, false, "", "--remove", run)
+	if code != cli.CodeError || !strings.Contains(err.Error(), "no resources of run production in account "+
+		"123456789012, region eu-west-1; check AWS_PROFILE and AWS_REGION") {
+		t.Errorf("missing run: got %d, %v", code, err)
+	}
+	hub := &stack{}
+	hub.ID, hub.Name = "id:"+runID(run).stack(), runID(run).stack()
+	hub.set("CREATE_COMPLETE", "")
+	h.fakeAccount.stacks[hub.Name] = hub
+	h.fakeAccount.buckets[payloads+hub.Name] = map[string]bool{"payload": true}
+	if code, err = h.exec(t, false, "", "--remove", run); code != cli.CodeError || hub.Status != "CREATE_COMPLETE" ||
+		len(h.fakeAccount.buckets[payloads+hub.Name]) == 0 {
+		t.Errorf("stack of a hub: got %d, %v, left %v", code, err, h.left())
+	}
+}
+
 func TestCommand_invalidFlags_areRejectedBeforeAnyCall(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{

@@ -98,7 +98,7 @@ func (r *runner) run(ctx context.Context, run runID, o options) (*Report, error)
 	failed := r.remove(removal, run)
 	if failed != nil {
 		report.Remaining = []string{run.stack(), bucketPrefix(r.account, r.region) + string(run)}
-		err = errors.Join(err, &RemainsError{Run: string(run), Cause: failed})
+		err = errors.Join(err, r.remains(run, failed))
 	}
 	report.Minutes = r.now().Sub(report.StartedAt).Minutes()
 	return report, err
@@ -109,18 +109,22 @@ var errInterrupted = errors.New("interrupted")
 
 // RemainsError reports that resources of a run may remain.
 type RemainsError struct {
-	Run   string
-	Cause error
+	Run, Account, Region string
+	Cause                error
 }
 
 // Error implements error.
 func (e *RemainsError) Error() string {
-	return fmt.Sprintf("remove run %s: %v; resources remain and cost money; "+
-		"remove them with perdure selftest --remove %s", e.Run, e.Cause, e.Run)
+	return fmt.Sprintf("remove run %s: %v; resources remain in account %s, region %s and cost money; "+
+		"remove them with perdure selftest --remove %s", e.Run, e.Cause, e.Account, e.Region, e.Run)
 }
 
 // Unwrap returns the cause.
 func (e *RemainsError) Unwrap() error { return e.Cause }
+
+func (r *runner) remains(run runID, cause error) *RemainsError {
+	return &RemainsError{Run: string(run), Account: r.account, Region: r.region, Cause: cause}
+}
 
 // errTimeLimit ends a run that is too slow.
 var errTimeLimit = fmt.Errorf("the deployment and the test took more than %v", testLimit)
