@@ -33,6 +33,8 @@ type fakeAWS struct {
 	unchanged bool
 	executed  int
 	last      *ChangeSetRequest
+	// tokens are those of deletions. A deletion with a token of an earlier one has no effect.
+	tokens map[string]bool
 }
 
 type fakeChangeSet struct {
@@ -41,7 +43,7 @@ type fakeChangeSet struct {
 }
 
 func newFakeAWS() *fakeAWS {
-	return &fakeAWS{sets: map[string]*fakeChangeSet{}, objects: map[string][]byte{}}
+	return &fakeAWS{sets: map[string]*fakeChangeSet{}, objects: map[string][]byte{}, tokens: map[string]bool{}}
 }
 
 const fakeStackID = "arn:aws:cloudformation:eu-west-1:123456789012:stack/perdure-orders/1"
@@ -194,9 +196,11 @@ func (f *fakeAWS) event(resource, kind, status, reason string) {
 
 const payloadBucket = "Payloads"
 
-func (f *fakeAWS) DeleteStack(ctx context.Context, _, _ string) error {
+func (f *fakeAWS) DeleteStack(ctx context.Context, _, token string) error {
 	return f.do(ctx, "DeleteStack", func() error {
-		if f.stack != nil && f.stack.Status != statusDeleted {
+		repeated := f.tokens[token]
+		f.tokens[token] = true
+		if f.stack != nil && f.stack.Status != statusDeleted && !repeated {
 			f.script = nil // of the change that the deletion ends
 			f.event(f.stack.Name, "AWS::CloudFormation::Stack", statusDeleteRunning, "User Initiated")
 		}

@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -44,14 +45,14 @@ func (r *Remover) RemoveStack(ctx context.Context, name string) error {
 	if stack == nil {
 		return nil
 	}
-	run := &deployment{Deployer: r.Deployer, Request: &Request{Stack: name}}
+	run := &deployment{Deployer: r.Deployer, Request: &Request{Stack: name}, id: rand.Text()}
 	f := &follower{deployment: run, stackID: stack.ID}
 	if f.newest, err = run.newestEvent(ctx, stack.ID); err != nil {
 		return err
 	}
 	for attempt := 1; ; attempt++ {
 		r.emptyBuckets(ctx, run, stack.ID)
-		refused := r.Stacks.DeleteStack(ctx, stack.ID, fmt.Sprintf("remove-%s-%d", name, attempt))
+		refused := r.Stacks.DeleteStack(ctx, stack.ID, fmt.Sprintf("remove-%s-%d", run.id, attempt))
 		if e, ok := errors.AsType[*APIError](refused); refused != nil && (!ok || e.Code != codeValidation) {
 			return refused
 		}

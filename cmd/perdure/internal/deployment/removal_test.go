@@ -81,6 +81,20 @@ func TestRemoveStack_resourceRemains_returnsReason(t *testing.T) {
 	}
 }
 
+// CloudFormation regards a request with the token of an earlier deletion as that deletion.
+func TestRemoveStack_afterFailedRemoval_startsNewDeletion(t *testing.T) {
+	t.Parallel()
+	aws := newFakeAWS()
+	newRun(t).mustDeploy(t, aws)
+	aws.payloads, aws.added = 1, []int{1, 1, 1, 1}
+	if err := newRemoval(aws).RemoveStack(t.Context(), "perdure-orders"); err == nil {
+		t.Fatal("the bucket is never empty, but the removal succeeded")
+	}
+	if err := newRemoval(aws).RemoveStack(t.Context(), "perdure-orders"); err != nil || !aws.isRemoved() {
+		t.Errorf("got %v, stack %+v", err, aws.stack)
+	}
+}
+
 // A stack is removed in each state in which an interrupted deployment leaves it.
 func TestRemoveStack_anyStatus_isDeleted(t *testing.T) {
 	t.Parallel()
