@@ -102,6 +102,8 @@ const (
 	codeNoChangeSet    = "ChangeSetNotFound"
 	codeChangeSetState = "InvalidChangeSetStatus"
 	codeAlreadyExists  = "AlreadyExistsException"
+	// codeTokenExists means that an earlier attempt of the request was accepted, because each token is random.
+	codeTokenExists = "TokenAlreadyExistsException"
 )
 
 // cloudFormation implements StackAPI with the query API of CloudFormation.
@@ -238,7 +240,7 @@ func (c *cloudFormation) StackResources(ctx context.Context, stack string) (foun
 func (c *cloudFormation) DeleteStack(ctx context.Context, stack, token string) error {
 	err := c.do(ctx, "delete stack", "DeleteStack",
 		url.Values{fieldStack: {stack}, "ClientRequestToken": {token}}, nil)
-	if isMissing(err) {
+	if isMissing(err) || hasCode(err, codeTokenExists) {
 		return nil
 	}
 	return err
@@ -314,8 +316,12 @@ func (c *cloudFormation) DeleteChangeSet(ctx context.Context, stack, name string
 
 // ExecuteChangeSet implements StackAPI.
 func (c *cloudFormation) ExecuteChangeSet(ctx context.Context, stack, name, token string) error {
-	return c.do(ctx, "execute change set", "ExecuteChangeSet",
+	err := c.do(ctx, "execute change set", "ExecuteChangeSet",
 		url.Values{fieldStack: {stack}, fieldChangeSet: {name}, "ClientRequestToken": {token}}, nil)
+	if hasCode(err, codeTokenExists) {
+		return nil
+	}
+	return err
 }
 
 // StackEvents implements StackAPI.

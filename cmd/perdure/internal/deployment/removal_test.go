@@ -210,6 +210,20 @@ func TestStacks_delete_missingStackSucceeds(t *testing.T) {
 	}
 }
 
+// The first request was accepted, but its response was lost.
+func TestStacks_repeatedToken_succeeds(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(c *cloudFormation) error{
+		"delete":  func(c *cloudFormation) error { return c.DeleteStack(t.Context(), "a", "t") },
+		"execute": func(c *cloudFormation) error { return c.ExecuteChangeSet(t.Context(), "a", "b", "t") },
+	} {
+		s, c := newService(t, response{}, refusal(400, "TokenAlreadyExistsException", "A client request token already exists."))
+		if err := call(stacksOf(s, c)); err != nil || len(s.requests) < 2 {
+			t.Errorf("%s: got %v after %d requests", name, err, len(s.requests))
+		}
+	}
+}
+
 func TestStacks_resources_followPages(t *testing.T) {
 	t.Parallel()
 	page := func(id, next string) response {
