@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -33,6 +34,8 @@ type fakeAWS struct {
 	unchanged bool
 	executed  int
 	last      *ChangeSetRequest
+	// described is the status in descriptions of the stack, if it is older than the events.
+	described string
 	// tokens are those of deletions. A deletion with a token of an earlier one has no effect.
 	tokens map[string]bool
 }
@@ -72,6 +75,7 @@ func (f *fakeAWS) DescribeStack(ctx context.Context, stack string) (s *Stack, er
 	err = f.do(ctx, "DescribeStack", func() error {
 		if f.stack != nil && (f.stack.Status != statusDeleted || stack == f.stack.ID) {
 			found := *f.stack
+			found.Status = cmp.Or(f.described, found.Status)
 			s = &found
 		}
 		return nil

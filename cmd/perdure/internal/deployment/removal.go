@@ -29,6 +29,8 @@ const (
 	// removalAttempts limits the deletions of a stack. A function can write an object between the emptying of a bucket
 	// and the deletion of the bucket.
 	removalAttempts = 4
+	// staleReads limits the reads of a status that is older than an accepted deletion, to half a minute.
+	staleReads = 15
 
 	bucketType          = "AWS::S3::Bucket"
 	statusDeleted       = "DELETE_COMPLETE"
@@ -52,12 +54,13 @@ func (r *Remover) RemoveStack(ctx context.Context, name string) error {
 	}
 	for attempt := 1; ; attempt++ {
 		r.emptyBuckets(ctx, run, stack.ID)
+		f.status = ""
 		refused := r.Stacks.DeleteStack(ctx, stack.ID, fmt.Sprintf("remove-%s-%d", run.id, attempt))
 		if e, ok := errors.AsType[*APIError](refused); refused != nil && (!ok || e.Code != codeValidation) {
 			return refused
 		}
 		// CloudFormation refuses to delete a stack in some states, from which it moves to another one.
-		status, err := f.untilSettled(ctx)
+		status, err := f.untilSettled(ctx, refused == nil)
 		switch {
 		case err != nil:
 			return err
@@ -104,9 +107,10 @@ func (d *deployment) newestEvent(ctx context.Context, stackID string) (newest st
 	return newest, err
 }
 
-// untilSettled prints events until CloudFormation does not change the stack, and returns its status.
-func (f *follower) untilSettled(ctx context.Context) (status string, err error) {
-	for {
+// untilSettled prints events until CloudFormation does not change the stack, and returns its status. If a deletion was
+// accepted, the status can be older than it.
+func (f *follower) untilSettled(ctx context.Context, accepted bool) (status string, err error) {
+	for reads := 1; ; reads++ {
 		stack, err := f.Stacks.DescribeStack(ctx, f.stackID)
 		if err != nil && (!isTransient(err) || ctx.Err() != nil) {
 			return "", err
@@ -117,7 +121,8 @@ func (f *follower) untilSettled(ctx context.Context) (status string, err error) 
 		if err := f.read(ctx); err != nil && !isMissing(err) {
 			return "", err
 		}
-		if err == nil && !isRunning(stack.Status) {
+		stale := accepted && reads <= staleReads && (f.status == "" || isRunning(f.status))
+		if err == nil && !isRunning(stack.Status) && (!stale || stack.Status == statusDeleted) {
 			return stack.Status, nil
 		}
 		if err := f.Sleep(ctx, pollInterval); err != nil {

@@ -95,6 +95,31 @@ func TestRemoveStack_afterFailedRemoval_startsNewDeletion(t *testing.T) {
 	}
 }
 
+// The description of the stack is older than the deletion, which takes many reads of events.
+func TestRemoveStack_staleStatus_waitsForTheDeletion(t *testing.T) {
+	t.Parallel()
+	for _, stale := range []string{"CREATE_COMPLETE", "DELETE_FAILED", statusReview} {
+		aws := newFakeAWS()
+		newRun(t).mustDeploy(t, aws)
+		reads := 0
+		aws.after = func(call string) error {
+			switch call {
+			case "DeleteStack":
+				aws.script, aws.described = make([][]Event, 12), stale
+			case "DescribeStack":
+				if reads++; reads > 10 {
+					aws.described = ""
+				}
+			}
+			return nil
+		}
+		err := newRemoval(aws).RemoveStack(t.Context(), "perdure-orders")
+		if err != nil || !aws.isRemoved() || aws.count("DeleteStack") != 1 {
+			t.Errorf("%s: got %v, stack %s, calls %v", stale, err, aws.stack.Status, aws.calls)
+		}
+	}
+}
+
 // A stack is removed in each state in which an interrupted deployment leaves it.
 func TestRemoveStack_anyStatus_isDeleted(t *testing.T) {
 	t.Parallel()
