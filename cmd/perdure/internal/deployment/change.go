@@ -57,10 +57,15 @@ func (d *deployment) change(ctx context.Context, r *ChangeSetRequest) (*Result, 
 	if err != nil {
 		return nil, err
 	}
-	if outcome.failed() {
+	result, err := d.result(ctx, stackID, true)
+	if err != nil {
+		return nil, err
+	}
+	// The last event of an earlier change can become visible late, and does not end this one.
+	if outcome.status = result.Status; outcome.failed() {
 		return nil, outcome.err(d.Stack)
 	}
-	return d.result(ctx, stackID, true)
+	return result, nil
 }
 
 // createChangeSet creates a change set and waits for it. It returns nil if there are no changes.

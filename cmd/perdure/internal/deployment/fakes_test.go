@@ -34,6 +34,8 @@ type fakeAWS struct {
 	unchanged bool
 	executed  int
 	last      *ChangeSetRequest
+	// unseen is the number of the newest events that reads do not return yet.
+	unseen int
 	// described is the status in descriptions of the stack, if it is older than the events.
 	described string
 	// tokens are those of deletions. A deletion with a token of an earlier one has no effect.
@@ -154,7 +156,7 @@ func (f *fakeAWS) StackEvents(ctx context.Context, _ string, stop func(e *Event)
 		if isRunning(f.stack.Status) {
 			f.step()
 		}
-		for _, e := range slices.Backward(f.events) {
+		for _, e := range slices.Backward(f.events[:len(f.events)-f.unseen]) {
 			if stop(&e) {
 				return nil
 			}

@@ -111,9 +111,7 @@ func (f *follower) isStart(e *Event) bool {
 func (f *follower) add(e *Event) {
 	final := strings.HasSuffix(e.Status, "_COMPLETE") || strings.HasSuffix(e.Status, "_FAILED")
 	if f.isOwn(e) {
-		if f.status = e.Status; final {
-			f.ended = true
-		}
+		f.status, f.ended = e.Status, final
 		return
 	}
 	failure := strings.HasSuffix(e.Status, "_FAILED")
