@@ -151,7 +151,7 @@ func (f *flags) test(ctx context.Context, env *cli.Env, r *runner, run runID) er
 		report.Error = env.ErrorText(err)
 	}
 	if printed := env.PrintResult(report, report.text()); printed != nil {
-		return errors.Join(err, printed)
+		return errors.Join(verdict(report, err), printed)
 	}
 	return verdict(report, err)
 }

@@ -2,9 +2,11 @@ package selftest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -20,6 +22,7 @@ type tool struct {
 	*world
 
 	stdout, stderr bytes.Buffer
+	out            io.Writer // instead of stdout
 	opened         int
 }
 
@@ -29,7 +32,7 @@ func (h *tool) exec(t *testing.T, json bool, stdin string, args ...string) (code
 	h.stdout.Reset()
 	h.stderr.Reset()
 	env := &cli.Env{
-		Stdin: strings.NewReader(stdin), Stdout: &h.stdout, Stderr: &h.stderr, JSON: json,
+		Stdin: strings.NewReader(stdin), Stdout: cmp.Or(h.out, io.Writer(&h.stdout)), Stderr: &h.stderr, JSON: json,
 		Getenv: func(string) string { return "" }, Now: func() time.Time { return h.clock },
 	}
 	cmd := command(env, func(context.Context) (*runner, error) {
@@ -140,6 +143,23 @@ func TestCommand_leftovers_areRemovedFirst(t *testing.T) {
 	h.clock = h.clock.Add(runLimit + time.Minute)
 	if code, err := h.exec(t, false, "", "--yes"); code != cli.CodeOK || len(kept) == 0 || len(h.left()) > 0 {
 		t.Errorf("got %d, %v, left %v of %v", code, err, h.left(), kept)
+	}
+}
+
+// closedWriter is the standard output of a pipe whose reader has ended.
+type closedWriter struct{}
+
+func (closedWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestCommand_reportNotPrinted_exitCodeIsThatOfTheRun(t *testing.T) {
+	t.Parallel()
+	h := &tool{world: newWorld(t), out: closedWriter{}}
+	code, err := h.exec(t, false, "", "--yes", "--keep")
+	if code != codeRemains || !strings.Contains(err.Error(), "remove it with perdure selftest --remove") {
+		t.Errorf("kept: got %d, %v", code, err)
+	}
+	if code, err := h.exec(t, false, "", "--yes"); code != cli.CodeError || !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("passed: got %d, %v", code, err)
 	}
 }
 
