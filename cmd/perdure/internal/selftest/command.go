@@ -87,6 +87,8 @@ func (f *flags) run(ctx context.Context, env *cli.Env, open func(ctx context.Con
 			return fmt.Errorf("--remove: %w", err)
 		}
 	}
+	ctx, stop := untilHangup(ctx)
+	defer stop()
 	r, err := open(ctx)
 	if err != nil {
 		return err
@@ -100,6 +102,16 @@ func (f *flags) run(ctx context.Context, env *cli.Env, open func(ctx context.Con
 		return f.removeOne(ctx, r, run)
 	}
 	return f.test(ctx, env, r, run)
+}
+
+// untilHangup returns a context that ends when the terminal closes. By default, that signal would end the process
+// before the removal, and so would the progress if its reader has ended, such as tee after Ctrl-C.
+func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
+	signal.Ignore(syscall.SIGPIPE)
+	if signal.Ignored(syscall.SIGHUP) { // by nohup
+		return context.WithCancel(ctx)
+	}
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 // removeOne removes the run that the user chose. The run may be in another account or region, and the name of a hub's
