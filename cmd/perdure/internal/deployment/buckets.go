@@ -48,7 +48,7 @@ func (b *buckets) ListBuckets(ctx context.Context, prefix string) (names []strin
 
 // EmptyBucket implements BucketAPI.
 func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
-	for {
+	for attempt := 1; ; attempt++ {
 		body, err := b.named(name).send(ctx, &request{
 			operation: "list objects of bucket", method: http.MethodGet,
 		}, "", "?list-type=2")
@@ -67,8 +67,16 @@ func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
 		if len(out.Keys) == 0 {
 			return nil
 		}
-		if err := b.deleteObjects(ctx, name, out.Keys); err != nil {
+		err = b.deleteObjects(ctx, name, out.Keys)
+		switch {
+		case err == nil:
+			attempt = 0
+		case !isTransient(err) || attempt == maxAttempts:
 			return err
+		default:
+			if err := b.sleep(ctx, pauseAfter(attempt)); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -104,10 +112,13 @@ func (b *buckets) deleteObjects(ctx context.Context, name string, keys []string)
 		return fmt.Errorf("%s %s: decode response: %w", operation, name, err)
 	}
 	if len(out.Errors) > 0 {
-		e := out.Errors[0]
+		e, status := out.Errors[0], http.StatusOK
+		if e.Code == "InternalError" || e.Code == "ServiceUnavailable" { // temporary, like a response with this code
+			status = http.StatusServiceUnavailable
+		}
 		return &APIError{
 			Operation: fmt.Sprintf("%s %s: object %s", operation, name, e.Key), Code: e.Code, Message: e.Message,
-			Status: http.StatusOK,
+			Status: status,
 		}
 	}
 	return nil

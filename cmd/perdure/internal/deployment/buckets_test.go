@@ -57,6 +57,28 @@ func TestEmptyBucket_objectNotDeleted_fails(t *testing.T) {
 	}
 }
 
+// S3 throttles the deletion of single objects in a successful response.
+func TestEmptyBucket_objectsThrottled_areDeletedLater(t *testing.T) {
+	t.Parallel()
+	list := response{200, `<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>`}
+	failed := func(code string) response {
+		return response{200, `<DeleteResult><Error><Key>a</Key><Code>` + code + `</Code></Error></DeleteResult>`}
+	}
+	s, c := newService(t, list, failed("SlowDown"), list, failed("InternalError"), list, response{200, `<DeleteResult/>`},
+		response{200, `<ListBucketResult/>`})
+	if err := bucketsOf(s, c).EmptyBucket(t.Context(), "code"); err != nil || len(s.slept) != 2 {
+		t.Errorf("got %v after %v, pauses %v", err, s.paths(), s.slept)
+	}
+	s, c = newService(t, list)
+	s.responses = nil
+	for range maxAttempts + 1 {
+		s.responses = append(s.responses, list, failed("SlowDown"))
+	}
+	if err := bucketsOf(s, c).EmptyBucket(t.Context(), "code"); !hasCode(err, "SlowDown") || len(s.slept) != maxAttempts-1 {
+		t.Errorf("throttled for long: got %v, %d pauses", err, len(s.slept))
+	}
+}
+
 func TestBuckets_missingBucket_succeeds(t *testing.T) {
 	t.Parallel()
 	s, c := newService(t, response{404, `<Error><Code>NoSuchBucket</Code></Error>`})
