@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,12 @@ const (
 
 // change creates a change set, asks for confirmation and executes it.
 func (d *deployment) change(ctx context.Context, r *ChangeSetRequest) (*Result, error) {
-	executed := false
+	executed, set := false, r.Name
 	defer func() {
 		if !executed { // also after an interruption, in which the response of AWS may be lost
 			cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 			defer cancel()
-			_ = d.Stacks.DeleteChangeSet(cleanup, r.Stack, r.Name) // the next run deletes it
+			_ = d.Stacks.DeleteChangeSet(cleanup, r.Stack, set) // the next run deletes it
 		}
 	}()
 	changes, err := d.createChangeSet(ctx, r)
@@ -34,6 +35,8 @@ func (d *deployment) change(ctx context.Context, r *ChangeSetRequest) (*Result, 
 		d.printf("no changes")
 		return d.result(ctx, d.Stack, false)
 	}
+	// A concurrent run with the same content replaces the change set of the name, possibly with other changes.
+	set = cmp.Or(changes.ID, r.Name)
 	if err := d.Confirm(ctx, changes); err != nil {
 		return nil, err
 	}
@@ -44,7 +47,7 @@ func (d *deployment) change(ctx context.Context, r *ChangeSetRequest) (*Result, 
 	}
 	// The response may be lost. From here on, the stack may change.
 	executed, d.running = true, true
-	if err := d.Stacks.ExecuteChangeSet(ctx, r.Stack, r.Name, "execute-"+d.id); err != nil {
+	if err := d.Stacks.ExecuteChangeSet(ctx, r.Stack, set, "execute-"+d.id); err != nil {
 		if _, refused := errors.AsType[*APIError](err); refused && !isTransient(err) {
 			executed, d.running = false, false
 		}

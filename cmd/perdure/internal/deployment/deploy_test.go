@@ -210,36 +210,6 @@ func TestDeploy_failedUpdate_isRolledBackAndCanBeRepeated(t *testing.T) {
 	}
 }
 
-// The last event of the previous change becomes visible during the change, which fails.
-func TestDeploy_eventOfEarlierChangeAppearsLate_isNotTheEnd(t *testing.T) {
-	t.Parallel()
-	for _, reads := range []int{0, 1} { // of the late event alone
-		aws, r := newFakeAWS(), newRun(t)
-		r.mustDeploy(t, aws)
-		aws.unseen = 1
-		aws.after = func(call string) error {
-			switch {
-			case aws.executed < 2:
-			case call == "ExecuteChangeSet":
-				aws.unseen = reads // the start of the change
-				aws.script = append(make([][]Event, reads), append(failing("UPDATE"), []Event{
-					{Resource: "s", Type: "AWS::CloudFormation::Stack", Status: "UPDATE_ROLLBACK_COMPLETE"},
-				})...)
-			case call == "StackEvents":
-				aws.unseen = 0
-			case isRunning(aws.stack.Status): // the change continues without reads of its events
-				aws.step()
-			}
-			return nil
-		}
-		r.Parameters["WorkerMemory"] = "4096"
-		result, err := r.deploy(t.Context(), aws)
-		if failed, ok := errors.AsType[*FailedError](err); !ok || failed.Status != "UPDATE_ROLLBACK_COMPLETE" {
-			t.Errorf("%d reads: got %+v, %v", reads, result, err)
-		}
-	}
-}
-
 // A deployment of another process is followed to its end, and then the change is made.
 func TestDeploy_runningChange_isFollowedFirst(t *testing.T) {
 	t.Parallel()

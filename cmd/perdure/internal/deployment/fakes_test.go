@@ -32,6 +32,7 @@ type fakeAWS struct {
 	script [][]Event
 	// unchanged makes change sets fail, because there are no changes.
 	unchanged bool
+	created   int // change sets
 	executed  int
 	last      *ChangeSetRequest
 	// unseen is the number of the newest events that reads do not return yet.
@@ -43,6 +44,7 @@ type fakeAWS struct {
 }
 
 type fakeChangeSet struct {
+	id      string
 	request *ChangeSetRequest
 	polls   int // until it is created
 }
@@ -96,9 +98,20 @@ func (f *fakeAWS) CreateChangeSet(ctx context.Context, r *ChangeSetRequest) erro
 			f.stack = &Stack{ID: fakeStackID, Name: r.Stack, Status: statusReview}
 			f.event(r.Stack, "AWS::CloudFormation::Stack", statusReview, "")
 		}
-		f.sets[r.Name], f.last = &fakeChangeSet{request: r, polls: 1}, r
+		f.created++
+		f.sets[r.Name], f.last = &fakeChangeSet{id: fmt.Sprint("id:", f.created), request: r, polls: 1}, r
 		return nil
 	})
+}
+
+// find returns a change set by its name or ID, or nil.
+func (f *fakeAWS) find(name string) *fakeChangeSet {
+	for _, set := range f.sets {
+		if name == set.id || name == set.request.Name {
+			return set
+		}
+	}
+	return nil
 }
 
 func (f *fakeAWS) DescribeChangeSet(ctx context.Context, _, name string) (c *ChangeSet, err error) {
@@ -115,6 +128,7 @@ func (f *fakeAWS) DescribeChangeSet(ctx context.Context, _, name string) (c *Cha
 		default:
 			c = &ChangeSet{Status: "CREATE_COMPLETE", Changes: []Change{{"Add", "Table", "AWS::DynamoDB::Table", ""}}}
 		}
+		c.ID = set.id
 		return nil
 	})
 	return c, err
@@ -122,14 +136,16 @@ func (f *fakeAWS) DescribeChangeSet(ctx context.Context, _, name string) (c *Cha
 
 func (f *fakeAWS) DeleteChangeSet(ctx context.Context, _, name string) error {
 	return f.do(ctx, "DeleteChangeSet", func() error {
-		delete(f.sets, name)
+		if set := f.find(name); set != nil {
+			delete(f.sets, set.request.Name)
+		}
 		return nil
 	})
 }
 
 func (f *fakeAWS) ExecuteChangeSet(ctx context.Context, _, name, _ string) error {
 	return f.do(ctx, "ExecuteChangeSet", func() error {
-		set := f.sets[name]
+		set := f.find(name)
 		if set == nil {
 			return &APIError{Operation: "execute change set", Code: codeNoChangeSet, Status: 404}
 		}
