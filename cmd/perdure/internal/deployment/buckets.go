@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/perdure/perdure/internal/awsrequest"
@@ -25,25 +26,32 @@ func (b *buckets) named(name string) *bucket {
 
 // ListBuckets implements BucketAPI.
 func (b *buckets) ListBuckets(ctx context.Context, prefix string) (names []string, err error) {
-	body, err := b.call(ctx, &request{
-		operation: "list buckets", service: awsrequest.ServiceS3, method: http.MethodGet,
-		url: endpointOf(awsrequest.ServiceS3, b.region, b.endpoint) + "/",
-	})
-	if err != nil {
-		return nil, err
-	}
-	var out struct {
-		Names []string `xml:"Buckets>Bucket>Name"`
-	}
-	if err := xml.Unmarshal(body, &out); err != nil {
-		return nil, fmt.Errorf("list buckets: decode response: %w", err)
-	}
-	for _, name := range out.Names {
-		if strings.HasPrefix(name, prefix) {
-			names = append(names, name)
+	query := url.Values{"max-buckets": {"1000"}, "prefix": {prefix}}
+	for {
+		body, err := b.call(ctx, &request{
+			operation: "list buckets", service: awsrequest.ServiceS3, method: http.MethodGet,
+			url: endpointOf(awsrequest.ServiceS3, b.region, b.endpoint) + "/?" + query.Encode(),
+		})
+		if err != nil {
+			return nil, err
 		}
+		var out struct {
+			Names []string `xml:"Buckets>Bucket>Name"`
+			Token string   `xml:"ContinuationToken"`
+		}
+		if err := xml.Unmarshal(body, &out); err != nil {
+			return nil, fmt.Errorf("list buckets: decode response: %w", err)
+		}
+		for _, name := range out.Names {
+			if strings.HasPrefix(name, prefix) {
+				names = append(names, name)
+			}
+		}
+		if out.Token == "" {
+			return names, nil
+		}
+		query.Set("continuation-token", out.Token)
 	}
-	return names, nil
 }
 
 // EmptyBucket implements BucketAPI.

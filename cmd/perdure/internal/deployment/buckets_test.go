@@ -9,13 +9,21 @@ import (
 
 func bucketsOf(s *service, c *caller) *buckets { return &buckets{c, s.URL, "123456789012"} }
 
-func TestListBuckets_prefix_selects(t *testing.T) {
+// S3 rejects requests without pages if the account may have more than 10,000 buckets.
+func TestListBuckets_prefix_selectsFromAllPages(t *testing.T) {
 	t.Parallel()
 	s, c := newService(t, response{200, `<ListAllMyBucketsResult><Buckets><Bucket><Name>a-1</Name></Bucket><Bucket>` +
-		`<Name>b</Name></Bucket><Bucket><Name>a-2</Name></Bucket></Buckets></ListAllMyBucketsResult>`})
+		`<Name>b</Name></Bucket></Buckets><ContinuationToken>t+1</ContinuationToken></ListAllMyBucketsResult>`},
+		response{200, `<ListAllMyBucketsResult><Buckets><Bucket><Name>a-2</Name></Bucket></Buckets></ListAllMyBucketsResult>`})
 	names, err := bucketsOf(s, c).ListBuckets(t.Context(), "a-")
-	if err != nil || !slices.Equal(names, []string{"a-1", "a-2"}) || s.paths()[0] != "GET /" {
-		t.Errorf("got %v, %v after %v", names, err, s.paths())
+	if err != nil || !slices.Equal(names, []string{"a-1", "a-2"}) {
+		t.Errorf("got %v, %v", names, err)
+	}
+	want := []string{
+		"GET /?max-buckets=1000&prefix=a-", "GET /?continuation-token=t%2B1&max-buckets=1000&prefix=a-",
+	}
+	if got := s.paths(); !slices.Equal(got, want) {
+		t.Errorf("requests %v, want %v", got, want)
 	}
 }
 
