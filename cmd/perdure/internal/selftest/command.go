@@ -131,7 +131,10 @@ func (f *flags) removeOne(ctx context.Context, r *runner, run runID) error {
 // removeAll removes runs.
 func (f *flags) removeAll(ctx context.Context, r *runner, runs []runID) error {
 	for _, run := range runs {
-		if err := r.remove(ctx, run); err != nil {
+		limited, cancel := context.WithTimeoutCause(ctx, removalLimit, errRemovalLimit)
+		err := r.remove(limited, run)
+		cancel()
+		if err != nil {
 			return cli.Exitf(codeRemains, "%s", r.remains(run, err).Error())
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
@@ -186,6 +187,29 @@ func TestCommand_lateConfirmation_runIsNotALeftover(t *testing.T) {
 	if !strings.Contains(h.stderr.String(), "continues as run "+string(h.tested.run)) {
 		t.Errorf("the new ID is not in:\n%s", h.stderr.String())
 	}
+}
+
+// CloudFormation does not end the deletion.
+func TestRemoveAll_deletionDoesNotEnd_reportsRemainingResources(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		report, err := w.begin(t.Context(), options{keep: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.sleep = func(ctx context.Context, _ time.Duration) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err = (&flags{}).removeAll(ctx, w.runner, []runID{runID(report.Run)})
+		exit, ok := errors.AsType[*cli.ExitError](err)
+		if !ok || exit.Code != codeRemains || !strings.Contains(exit.Text, "the removal took more than 8m0s") {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 func TestCommand_remove_removesRunOfAnyAge(t *testing.T) {

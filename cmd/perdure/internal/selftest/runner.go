@@ -126,8 +126,11 @@ func (r *runner) remains(run runID, cause error) *RemainsError {
 	return &RemainsError{Run: string(run), Account: r.account, Region: r.region, Cause: cause}
 }
 
-// errTimeLimit ends a run that is too slow.
-var errTimeLimit = fmt.Errorf("the deployment and the test took more than %v", testLimit)
+// Errors of a run that is too slow.
+var (
+	errTimeLimit    = fmt.Errorf("the deployment and the test took more than %v", testLimit)
+	errRemovalLimit = fmt.Errorf("the removal took more than %v", removalLimit)
+)
 
 func (r *runner) deployAndTest(ctx context.Context, run runID, o options, report *Report) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, testLimit, errTimeLimit)
@@ -174,7 +177,7 @@ func (o *options) parameters() map[string]string {
 // first one, the removal continues.
 func (r *runner) untilAbandoned(ctx context.Context) (context.Context, context.CancelFunc) {
 	interrupted := ctx.Err() != nil
-	removal, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalLimit)
+	removal, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), removalLimit, errRemovalLimit)
 	removal, abandon := context.WithCancelCause(removal)
 	signals, stop := r.signals()
 	go func() {
