@@ -23,6 +23,8 @@ type Remover struct {
 	*Deployer
 
 	Buckets BucketAPI
+	// Check returns an error if a stack must not be removed. It may be nil.
+	Check func(s *Stack) error
 }
 
 const (
@@ -46,6 +48,11 @@ func (r *Remover) RemoveStack(ctx context.Context, name string) error {
 	}
 	if stack == nil {
 		return nil
+	}
+	if r.Check != nil {
+		if err := r.Check(stack); err != nil {
+			return err
+		}
 	}
 	run := &deployment{Deployer: r.Deployer, Request: &Request{Stack: name}, id: rand.Text()}
 	f := &follower{deployment: run, stackID: stack.ID}

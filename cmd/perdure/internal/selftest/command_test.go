@@ -189,6 +189,28 @@ func TestCommand_lateConfirmation_runIsNotALeftover(t *testing.T) {
 	}
 }
 
+// The stack of a hub is in review while the self-test lists the runs, and is created before their removal.
+func TestCommand_stackInReviewBecomesHub_isNotRemoved(t *testing.T) {
+	t.Parallel()
+	h := &tool{world: newWorld(t)}
+	hub := &stack{}
+	hub.ID, hub.Name = "id:"+runID("production").stack(), runID("production").stack()
+	hub.set("REVIEW_IN_PROGRESS", "")
+	h.fakeAccount.stacks[hub.Name] = hub
+	h.after = func(call string) error {
+		if call == "ListBuckets" {
+			hub.set("CREATE_COMPLETE", "")
+			h.fakeAccount.buckets[payloads+hub.Name] = map[string]bool{"payload": true}
+		}
+		return nil
+	}
+	code, err := h.exec(t, false, "", "--yes")
+	if code != codeRemains || hub.Status != "CREATE_COMPLETE" || len(h.fakeAccount.buckets[payloads+hub.Name]) == 0 ||
+		!strings.Contains(err.Error(), "stack perdure-selftest-production was not created by the self-test") {
+		t.Errorf("got %d, %v, left %v", code, err, h.left())
+	}
+}
+
 // CloudFormation does not end the deletion.
 func TestRemoveAll_deletionDoesNotEnd_reportsRemainingResources(t *testing.T) {
 	t.Parallel()

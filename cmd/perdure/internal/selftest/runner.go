@@ -95,7 +95,7 @@ func (r *runner) run(ctx context.Context, run runID, o options) (*Report, error)
 	}
 	removal, stop := r.untilAbandoned(ctx)
 	defer stop()
-	failed := r.remove(removal, run)
+	failed := r.removeIf(removal, run, nil) // only this process knows the random ID
 	if failed != nil {
 		report.Remaining = []string{run.stack(), bucketPrefix(r.account, r.region) + string(run)}
 		err = errors.Join(err, r.remains(run, failed))
@@ -202,11 +202,22 @@ func (r *runner) untilAbandoned(ctx context.Context) (context.Context, context.C
 	}
 }
 
-// remove removes the resources of a run.
+// remove removes the resources of an earlier run.
 func (r *runner) remove(ctx context.Context, run runID) error {
+	return r.removeIf(ctx, run, func(s *deployment.Stack) error {
+		if owner, ok := runOfStack(s); !ok || owner != run { // it was in review until now, and is the stack of a hub
+			return fmt.Errorf("stack %s was not created by the self-test: it lacks the tag %s=%s", s.Name, Tag, run)
+		}
+		return nil
+	})
+}
+
+// removeIf removes the resources of a run unless check, which may be nil, returns an error for its stack.
+func (r *runner) removeIf(ctx context.Context, run runID, check func(s *deployment.Stack) error) error {
 	r.printf("removing run %s", run)
 	remover := &deployment.Remover{
 		Deployer: &deployment.Deployer{Stacks: r.stacks, Progress: r.progress, Sleep: r.sleep}, Buckets: r.buckets,
+		Check: check,
 	}
 	stack := remover.RemoveStack(ctx, run.stack())
 	return errors.Join(stack, remover.RemoveBucket(ctx, bucketPrefix(r.account, r.region)+string(run)))
