@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/internal/awsrequest"
@@ -59,7 +60,7 @@ func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
 	for attempt := 1; ; attempt++ {
 		body, err := b.named(name).send(ctx, &request{
 			operation: "list objects of bucket", method: http.MethodGet,
-		}, "", "?list-type=2")
+		}, "", "?versions=")
 		if hasCode(err, codeNoBucket) {
 			return nil
 		}
@@ -67,15 +68,17 @@ func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
 			return err
 		}
 		var out struct {
-			Keys []string `xml:"Contents>Key"`
+			Versions []version `xml:"Version"`
+			Markers  []version `xml:"DeleteMarker"`
 		}
 		if err := xml.Unmarshal(body, &out); err != nil {
 			return fmt.Errorf("list objects of bucket %s: decode response: %w", name, err)
 		}
-		if len(out.Keys) == 0 {
+		all := slices.Concat(out.Versions, out.Markers)
+		if len(all) == 0 {
 			return nil
 		}
-		err = b.deleteObjects(ctx, name, out.Keys)
+		err = b.deleteObjects(ctx, name, all)
 		switch {
 		case err == nil:
 			attempt = 0
@@ -91,14 +94,22 @@ func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
 
 const codeNoBucket = "NoSuchBucket"
 
-// deleteObjects deletes the objects of a page, at most 1,000.
-func (b *buckets) deleteObjects(ctx context.Context, name string, keys []string) error {
+// version is a version of an object or a delete marker. In a bucket without versioning, its ID is "null".
+type version struct {
+	Key string `xml:"Key"`
+	ID  string `xml:"VersionId"`
+}
+
+// deleteObjects deletes the versions of a page, at most 1,000.
+func (b *buckets) deleteObjects(ctx context.Context, name string, versions []version) error {
 	var list bytes.Buffer
 	list.WriteString(`<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet>`)
-	for _, key := range keys {
+	for _, v := range versions {
 		list.WriteString("<Object><Key>")
-		_ = xml.EscapeText(&list, []byte(key)) // a buffer returns no errors
-		list.WriteString("</Key></Object>")
+		_ = xml.EscapeText(&list, []byte(v.Key)) // a buffer returns no errors
+		list.WriteString("</Key><VersionId>")
+		_ = xml.EscapeText(&list, []byte(v.ID))
+		list.WriteString("</VersionId></Object>")
 	}
 	list.WriteString("</Delete>")
 	const operation = "delete objects of bucket"

@@ -27,24 +27,29 @@ func TestListBuckets_prefix_selectsFromAllPages(t *testing.T) {
 	}
 }
 
+// objects returns a page of a bucket without versioning.
+func objects(keys ...string) response {
+	body := `<ListVersionsResult>`
+	for _, key := range keys {
+		body += `<Version><Key>` + key + `</Key><VersionId>null</VersionId></Version>`
+	}
+	return response{200, body + `</ListVersionsResult>`}
+}
+
 func TestEmptyBucket_pages_areDeletedUntilEmpty(t *testing.T) {
 	t.Parallel()
-	s, c := newService(t,
-		response{200, `<ListBucketResult><Contents><Key>a&amp;b</Key></Contents><Contents><Key>c</Key></Contents></ListBucketResult>`},
-		response{200, `<DeleteResult/>`},
-		response{200, `<ListBucketResult><Contents><Key>d</Key></Contents></ListBucketResult>`}, response{200, `<DeleteResult/>`},
-		response{200, `<ListBucketResult/>`})
+	s, c := newService(t, objects("a&amp;b", "c"), response{200, `<DeleteResult/>`}, objects("d"),
+		response{200, `<DeleteResult/>`}, objects())
 	if err := bucketsOf(s, c).EmptyBucket(t.Context(), "code"); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"GET /code/?list-type=2", "POST /code/?delete=", "GET /code/?list-type=2", "POST /code/?delete=",
-		"GET /code/?list-type=2",
+		"GET /code/?versions=", "POST /code/?delete=", "GET /code/?versions=", "POST /code/?delete=", "GET /code/?versions=",
 	}
 	if got := s.paths(); !slices.Equal(got, want) {
 		t.Errorf("requests %v, want %v", got, want)
 	}
-	if !strings.Contains(s.bodies[1], "<Object><Key>a&amp;b</Key></Object><Object><Key>c</Key></Object>") {
+	if !strings.Contains(s.bodies[1], "<Object><Key>a&amp;b</Key><VersionId>null</VersionId></Object><Object><Key>c</Key>") {
 		t.Errorf("body %s", s.bodies[1])
 	}
 	for i, r := range s.requests {
@@ -55,9 +60,25 @@ func TestEmptyBucket_pages_areDeletedUntilEmpty(t *testing.T) {
 	}
 }
 
+// A policy of the account enables versioning of new buckets.
+func TestEmptyBucket_versions_areDeletedWithDeleteMarkers(t *testing.T) {
+	t.Parallel()
+	s, c := newService(t, response{200, `<ListVersionsResult><Version><Key>a</Key><VersionId>1</VersionId></Version>` +
+		`<DeleteMarker><Key>a</Key><VersionId>2</VersionId></DeleteMarker></ListVersionsResult>`},
+		response{200, `<DeleteResult/>`}, objects())
+	if err := bucketsOf(s, c).EmptyBucket(t.Context(), "code"); err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"1", "2"} {
+		if !strings.Contains(s.bodies[1], "<Object><Key>a</Key><VersionId>"+version+"</VersionId></Object>") {
+			t.Errorf("version %s is not in %s", version, s.bodies[1])
+		}
+	}
+}
+
 func TestEmptyBucket_objectNotDeleted_fails(t *testing.T) {
 	t.Parallel()
-	s, c := newService(t, response{200, `<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>`},
+	s, c := newService(t, objects("a"),
 		response{200, `<DeleteResult><Error><Key>a</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>`})
 	err := bucketsOf(s, c).EmptyBucket(t.Context(), "code")
 	if !hasCode(err, "AccessDenied") || !strings.Contains(err.Error(), "bucket code: object a: AccessDenied: no") {
@@ -68,12 +89,12 @@ func TestEmptyBucket_objectNotDeleted_fails(t *testing.T) {
 // S3 throttles the deletion of single objects in a successful response.
 func TestEmptyBucket_objectsThrottled_areDeletedLater(t *testing.T) {
 	t.Parallel()
-	list := response{200, `<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>`}
+	list := objects("a")
 	failed := func(code string) response {
 		return response{200, `<DeleteResult><Error><Key>a</Key><Code>` + code + `</Code></Error></DeleteResult>`}
 	}
 	s, c := newService(t, list, failed("SlowDown"), list, failed("InternalError"), list, response{200, `<DeleteResult/>`},
-		response{200, `<ListBucketResult/>`})
+		objects())
 	if err := bucketsOf(s, c).EmptyBucket(t.Context(), "code"); err != nil || len(s.slept) != 2 {
 		t.Errorf("got %v after %v, pauses %v", err, s.paths(), s.slept)
 	}

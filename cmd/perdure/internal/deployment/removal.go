@@ -12,7 +12,7 @@ import (
 type BucketAPI interface {
 	// ListBuckets returns the names of the account's buckets that begin with a prefix.
 	ListBuckets(ctx context.Context, prefix string) ([]string, error)
-	// EmptyBucket deletes all objects of a bucket without versions. It succeeds if the bucket does not exist.
+	// EmptyBucket deletes all objects of a bucket with all versions. It succeeds if the bucket does not exist.
 	EmptyBucket(ctx context.Context, name string) error
 	// DeleteBucket deletes an empty bucket. It succeeds if the bucket does not exist.
 	DeleteBucket(ctx context.Context, name string) error
