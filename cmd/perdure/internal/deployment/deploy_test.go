@@ -192,6 +192,9 @@ func TestDeploy_failedCreation_returnsFirstFailureAndRetainedResources(t *testin
 			t.Errorf("%v lacks %s", err, want)
 		}
 	}
+	if out := r.out.String(); !strings.Contains(out, "Table: retained as physical-Table\n") {
+		t.Errorf("progress:\n%s", out)
+	}
 	if _, err := r.deploy(t.Context(), aws); err == nil || !strings.Contains(err.Error(), "delete-stack") {
 		t.Errorf("the next run returns %v", err)
 	}
