@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 )
 
+//nolint:paralleltest // the signal reaches all running commands
 func TestCommand_terminalCloses_resourcesAreRemoved(t *testing.T) {
-	t.Parallel()
 	h := &tool{world: newWorld(t)}
 	h.test = func(ctx context.Context, d *deployed, _ *Report) error {
 		h.tested = d
