@@ -80,10 +80,10 @@ func (f *flags) run(ctx context.Context, env *cli.Env, open func(ctx context.Con
 	if f.architecture != "arm64" && f.architecture != "x86_64" {
 		return fmt.Errorf("--architecture: must be arm64 or x86_64, is %q", f.architecture)
 	}
-	run := newRunID(env.Now())
+	var removed runID
 	if f.remove != "" {
 		var err error
-		if run, err = parseRunID(f.remove); err != nil {
+		if removed, err = parseRunID(f.remove); err != nil {
 			return fmt.Errorf("--remove: %w", err)
 		}
 	}
@@ -99,9 +99,9 @@ func (f *flags) run(ctx context.Context, env *cli.Env, open func(ctx context.Con
 		}
 	}
 	if f.remove != "" {
-		return f.removeOne(ctx, r, run)
+		return f.removeOne(ctx, r, removed)
 	}
-	return f.test(ctx, env, r, run)
+	return f.test(ctx, env, r)
 }
 
 // untilHangup returns a context that ends when the terminal closes. By default, that signal would end the process
@@ -142,7 +142,8 @@ func (f *flags) removeAll(ctx context.Context, r *runner, runs []runID) error {
 }
 
 // test shows the plan, removes leftovers and runs the test.
-func (f *flags) test(ctx context.Context, env *cli.Env, r *runner, run runID) error {
+func (f *flags) test(ctx context.Context, env *cli.Env, r *runner) error {
+	run := newRunID(env.Now())
 	p, err := r.plan(ctx, run)
 	if err != nil {
 		return err

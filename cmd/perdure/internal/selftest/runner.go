@@ -21,7 +21,7 @@ import (
 
 // Time limits of a run. Together they are less than the announced limit.
 const (
-	freshness    = 15 * time.Second // maximum age of the ID at the start of the run
+	freshness    = 30 * time.Second // maximum age of the ID at the start of the run
 	testLimit    = 15 * time.Minute // of the deployment and the tests
 	removalLimit = 8 * time.Minute
 	runLimit     = 24 * time.Minute
