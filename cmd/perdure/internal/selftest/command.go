@@ -119,7 +119,7 @@ func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 func (f *flags) removeOne(ctx context.Context, r *runner, run runID) error {
 	found, err := r.found(ctx)
 	if err != nil {
-		return err
+		return cli.Exitf(codeRemains, "%s", r.remains(run, err).Error())
 	}
 	if !slices.Contains(found, run) {
 		return fmt.Errorf("--remove: no resources of run %s in account %s, region %s; check AWS_PROFILE and AWS_REGION",

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/deployment"
 )
 
 // tool runs the command in a world.
@@ -267,6 +268,18 @@ func TestCommand_removeWithoutResourcesOfTheRun_failsAndRemovesNothing(t *testin
 	if code, err = h.exec(t, false, "", "--remove", run); code != cli.CodeError || hub.Status != "CREATE_COMPLETE" ||
 		len(h.fakeAccount.buckets[payloads+hub.Name]) == 0 {
 		t.Errorf("stack of a hub: got %d, %v, left %v", code, err, h.left())
+	}
+}
+
+func TestCommand_removeWithExpiredCredentials_reportsRemainingResources(t *testing.T) {
+	t.Parallel()
+	h := &tool{world: newWorld(t)}
+	h.before = func(string) error {
+		return &deployment.APIError{Operation: "describe stack", Code: "ExpiredToken", Status: 403}
+	}
+	code, err := h.exec(t, false, "", "--remove", "t9k3ab4mxq")
+	if code != codeRemains || !strings.Contains(err.Error(), "renew the AWS credentials") {
+		t.Errorf("got %d, %v", code, err)
 	}
 }
 
