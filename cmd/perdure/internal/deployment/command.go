@@ -172,8 +172,8 @@ func (f *deployFlags) confirm(ctx context.Context, env *cli.Env, stack string, c
 	fmt.Fprintf(env.Stderr, "%s", c.table())
 	losses := strings.Join(c.Losses(), ", ")
 	if losses != "" {
-		fmt.Fprintf(env.Stderr, "WARNING: resources are removed, or may be replaced, without their data or messages: %s\n",
-			term.Clean(losses))
+		fmt.Fprintf(env.Stderr, "WARNING: resources are removed, or may be replaced, without their data or messages: "+
+			"%s\n", term.Clean(losses))
 	}
 	if f.yes {
 		if losses != "" {

@@ -128,14 +128,20 @@ func (f *follower) untilSettled(ctx context.Context, accepted bool) (status stri
 		if err := f.read(ctx); err != nil && !isMissing(err) {
 			return "", err
 		}
-		stale := accepted && reads <= staleReads && (f.status == "" || isRunning(f.status))
-		if err == nil && !isRunning(stack.Status) && (!stale || stack.Status == statusDeleted) {
+		if err == nil && f.isSettled(stack.Status, accepted && reads <= staleReads) {
 			return stack.Status, nil
 		}
 		if err := f.Sleep(ctx, pollInterval); err != nil {
 			return "", err
 		}
 	}
+}
+
+// isSettled reports whether CloudFormation does not change a stack with this status. If the status can be stale, the
+// events decide.
+func (f *follower) isSettled(status string, canBeStale bool) bool {
+	stale := canBeStale && (f.status == "" || isRunning(f.status))
+	return status == statusDeleted || !stale && !isRunning(status)
 }
 
 // reason returns the first failure as a part of an error.

@@ -53,7 +53,7 @@ func TestCommand_progressReaderEnds_resourcesAreRemoved(t *testing.T) {
 	_ = r.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // this binary
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$")
 	var out bytes.Buffer
 	child.Env, child.Stdout, child.Stderr = append(os.Environ(), variable+"=1"), &out, w
 	err = child.Run()
