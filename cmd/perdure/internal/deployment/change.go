@@ -144,11 +144,13 @@ func (d *deployment) result(ctx context.Context, stackID string, changed bool) (
 	return &Result{Stack: d.Stack, Status: stack.Status, Changed: changed, Outputs: stack.Outputs}, nil
 }
 
-// statefulTypes are the types of resources with data or messages.
-var statefulTypes = []string{"AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::S3::Bucket"}
+// statefulTypes are the types of resources with data, messages or the schedules of timers.
+var statefulTypes = []string{
+	"AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::S3::Bucket", "AWS::Scheduler::ScheduleGroup",
+}
 
-// Losses returns the tables, queues and buckets that a change set removes, replaces or may replace. Their data or
-// messages do not move to the new resource. The replacement of a table with another key schema is Conditional.
+// Losses returns the stateful resources that a change set removes, replaces or may replace. Their content does not move
+// to the new resource. The replacement of a table with another key schema is Conditional.
 func (c *ChangeSet) Losses() (resources []string) {
 	for _, change := range c.Changes {
 		lost := change.Action == "Remove" || change.Replacement == "True" || change.Replacement == "Conditional"

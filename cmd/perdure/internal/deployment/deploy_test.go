@@ -402,10 +402,11 @@ func TestLosses_onlyStatefulResources(t *testing.T) {
 		{"Modify", "Inbox", "AWS::SQS::Queue", "True"},
 		{"Modify", "Timers", "AWS::SQS::Queue", "Conditional"},
 		{"Remove", "Payloads", "AWS::S3::Bucket", ""},
+		{"Remove", "Schedules", "AWS::Scheduler::ScheduleGroup", ""},
 		{"Remove", "Api", "AWS::ApiGatewayV2::Api", ""},
 		{"Add", "Work", "AWS::SQS::Queue", ""},
 	}}
-	if got := c.Losses(); !slices.Equal(got, []string{"Inbox", "Timers", "Payloads"}) {
+	if got := c.Losses(); !slices.Equal(got, []string{"Inbox", "Timers", "Payloads", "Schedules"}) {
 		t.Errorf("got %v", got)
 	}
 }
