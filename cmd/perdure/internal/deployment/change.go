@@ -48,9 +48,11 @@ func (d *deployment) change(ctx context.Context, r *ChangeSetRequest) (*Result, 
 	// The response may be lost. From here on, the stack may change.
 	executed, d.running = true, true
 	if err := d.Stacks.ExecuteChangeSet(ctx, r.Stack, set, "execute-"+d.id); err != nil {
-		if _, refused := errors.AsType[*APIError](err); refused && !isTransient(err) {
-			executed, d.running = false, false
+		if _, refused := errors.AsType[*APIError](err); !refused || isTransient(err) {
+			return nil, fmt.Errorf("%w; CloudFormation may be changing stack %s; run the command again to follow it", err,
+				d.Stack)
 		}
+		executed, d.running = false, false
 		if hasCode(err, codeNoChangeSet, codeChangeSetState) {
 			return nil, fmt.Errorf("%w: %w", errConcurrent, err)
 		}

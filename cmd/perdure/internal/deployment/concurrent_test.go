@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -52,5 +53,25 @@ func TestDeploy_changeSetReplacedDuringConfirmation_isNeitherExecutedNorDeleted(
 		if !errors.Is(err, cmp.Or(answer, errConcurrent)) || aws.executed != 1 || len(aws.sets) != 1 {
 			t.Errorf("answer %v: got %v, %d executions, change sets %v", answer, err, aws.executed, aws.sets)
 		}
+	}
+}
+
+func TestDeploy_responseOfExecutionLost_reportsRunningChange(t *testing.T) {
+	t.Parallel()
+	aws, r := newFakeAWS(), newRun(t)
+	aws.after = func(call string) error {
+		if call == "ExecuteChangeSet" {
+			return errors.New("connection reset")
+		}
+		return nil
+	}
+	_, err := r.deploy(t.Context(), aws)
+	if err == nil || !strings.Contains(err.Error(), "connection reset; CloudFormation may be changing stack perdure-orders; "+
+		"run the command again to follow it") {
+		t.Errorf("got %v", err)
+	}
+	aws.after, aws.unchanged = nil, true
+	if result := r.mustDeploy(t, aws); result.Status != "CREATE_COMPLETE" || aws.executed != 1 {
+		t.Errorf("the next run returns %+v", result)
 	}
 }
