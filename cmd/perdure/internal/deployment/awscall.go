@@ -67,7 +67,6 @@ type request struct {
 
 // call makes a call and returns the body of the response.
 func (c *caller) call(ctx context.Context, r *request) ([]byte, error) {
-	pause := firstPause
 	for attempt := 1; ; attempt++ {
 		body, err := c.send(ctx, r)
 		if err == nil {
@@ -79,11 +78,16 @@ func (c *caller) call(ctx context.Context, r *request) ([]byte, error) {
 		if !isTransient(err) || attempt == maxAttempts {
 			return nil, err
 		}
-		if err := c.sleep(ctx, pause/2+rand.N(pause/2)); err != nil {
+		if err := c.sleep(ctx, pauseAfter(attempt)); err != nil {
 			return nil, fmt.Errorf("%s: %w", r.operation, err)
 		}
-		pause = min(2*pause, longestPause)
 	}
+}
+
+// pauseAfter returns a random pause after an attempt, which doubles with each attempt.
+func pauseAfter(attempt int) time.Duration {
+	pause := min(firstPause<<(attempt-1), longestPause)
+	return pause/2 + rand.N(pause/2)
 }
 
 // send makes one attempt.

@@ -205,7 +205,7 @@ func TestCloudFormation_describeStack_decodesStack(t *testing.T) {
 func TestCloudFormation_describeChangeSet_readsAllPages(t *testing.T) {
 	t.Parallel()
 	page := func(resource, token string) response {
-		return response{200, `<R><DescribeChangeSetResult><Status>CREATE_COMPLETE</Status>` +
+		return response{200, `<R><DescribeChangeSetResult><ChangeSetId>arn:1</ChangeSetId><Status>CREATE_COMPLETE</Status>` +
 			`<ExecutionStatus>AVAILABLE</ExecutionStatus><Changes><member><Type>Resource</Type><ResourceChange>` +
 			`<Action>Modify</Action><LogicalResourceId>` + resource + `</LogicalResourceId>` +
 			`<ResourceType>AWS::SQS::Queue</ResourceType><Replacement>False</Replacement></ResourceChange></member></Changes>` +
@@ -214,10 +214,11 @@ func TestCloudFormation_describeChangeSet_readsAllPages(t *testing.T) {
 	s, c := newService(t, page("A", "<NextToken>more</NextToken>"), page("B", ""))
 	set, err := stacksOf(s, c).DescribeChangeSet(t.Context(), "orders", "perdure-1")
 	if err != nil || len(set.Changes) != 2 || set.Changes[1] != (Change{"Modify", "B", "AWS::SQS::Queue", "False"}) ||
-		set.Status != "CREATE_COMPLETE" {
+		set.Status != "CREATE_COMPLETE" || set.ID != "arn:1" {
 		t.Errorf("got %+v, %v", set, err)
 	}
-	if !strings.Contains(s.bodies[1], "NextToken=more") {
+	// Another run may have replaced the change set of the name.
+	if !strings.Contains(s.bodies[1], "NextToken=more") || !strings.Contains(s.bodies[1], "ChangeSetName=arn%3A1&") {
 		t.Errorf("second request %s", s.bodies[1])
 	}
 }

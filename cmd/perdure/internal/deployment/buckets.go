@@ -6,6 +6,8 @@ import (
 	"encoding/xml"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/internal/awsrequest"
@@ -25,33 +27,40 @@ func (b *buckets) named(name string) *bucket {
 
 // ListBuckets implements BucketAPI.
 func (b *buckets) ListBuckets(ctx context.Context, prefix string) (names []string, err error) {
-	body, err := b.call(ctx, &request{
-		operation: "list buckets", service: awsrequest.ServiceS3, method: http.MethodGet,
-		url: endpointOf(awsrequest.ServiceS3, b.region, b.endpoint) + "/",
-	})
-	if err != nil {
-		return nil, err
-	}
-	var out struct {
-		Names []string `xml:"Buckets>Bucket>Name"`
-	}
-	if err := xml.Unmarshal(body, &out); err != nil {
-		return nil, fmt.Errorf("list buckets: decode response: %w", err)
-	}
-	for _, name := range out.Names {
-		if strings.HasPrefix(name, prefix) {
-			names = append(names, name)
+	query := url.Values{"max-buckets": {"1000"}, "prefix": {prefix}}
+	for {
+		body, err := b.call(ctx, &request{
+			operation: "list buckets", service: awsrequest.ServiceS3, method: http.MethodGet,
+			url: endpointOf(awsrequest.ServiceS3, b.region, b.endpoint) + "/?" + query.Encode(),
+		})
+		if err != nil {
+			return nil, err
 		}
+		var out struct {
+			Names []string `xml:"Buckets>Bucket>Name"`
+			Token string   `xml:"ContinuationToken"`
+		}
+		if err := xml.Unmarshal(body, &out); err != nil {
+			return nil, fmt.Errorf("list buckets: decode response: %w", err)
+		}
+		for _, name := range out.Names {
+			if strings.HasPrefix(name, prefix) {
+				names = append(names, name)
+			}
+		}
+		if out.Token == "" {
+			return names, nil
+		}
+		query.Set("continuation-token", out.Token)
 	}
-	return names, nil
 }
 
 // EmptyBucket implements BucketAPI.
 func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
-	for {
+	for attempt := 1; ; attempt++ {
 		body, err := b.named(name).send(ctx, &request{
 			operation: "list objects of bucket", method: http.MethodGet,
-		}, "", "?list-type=2")
+		}, "", "?versions=")
 		if hasCode(err, codeNoBucket) {
 			return nil
 		}
@@ -59,30 +68,48 @@ func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
 			return err
 		}
 		var out struct {
-			Keys []string `xml:"Contents>Key"`
+			Versions []version `xml:"Version"`
+			Markers  []version `xml:"DeleteMarker"`
 		}
 		if err := xml.Unmarshal(body, &out); err != nil {
 			return fmt.Errorf("list objects of bucket %s: decode response: %w", name, err)
 		}
-		if len(out.Keys) == 0 {
+		all := slices.Concat(out.Versions, out.Markers)
+		if len(all) == 0 {
 			return nil
 		}
-		if err := b.deleteObjects(ctx, name, out.Keys); err != nil {
+		err = b.deleteObjects(ctx, name, all)
+		switch {
+		case err == nil:
+			attempt = 0
+		case !isTransient(err) || attempt == maxAttempts:
 			return err
+		default:
+			if err := b.sleep(ctx, pauseAfter(attempt)); err != nil {
+				return err
+			}
 		}
 	}
 }
 
 const codeNoBucket = "NoSuchBucket"
 
-// deleteObjects deletes the objects of a page, at most 1,000.
-func (b *buckets) deleteObjects(ctx context.Context, name string, keys []string) error {
+// version is a version of an object or a delete marker. In a bucket without versioning, its ID is "null".
+type version struct {
+	Key string `xml:"Key"`
+	ID  string `xml:"VersionId"`
+}
+
+// deleteObjects deletes the versions of a page, at most 1,000.
+func (b *buckets) deleteObjects(ctx context.Context, name string, versions []version) error {
 	var list bytes.Buffer
 	list.WriteString(`<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet>`)
-	for _, key := range keys {
+	for _, v := range versions {
 		list.WriteString("<Object><Key>")
-		_ = xml.EscapeText(&list, []byte(key)) // a buffer returns no errors
-		list.WriteString("</Key></Object>")
+		_ = xml.EscapeText(&list, []byte(v.Key)) // a buffer returns no errors
+		list.WriteString("</Key><VersionId>")
+		_ = xml.EscapeText(&list, []byte(v.ID))
+		list.WriteString("</VersionId></Object>")
 	}
 	list.WriteString("</Delete>")
 	const operation = "delete objects of bucket"
@@ -104,10 +131,13 @@ func (b *buckets) deleteObjects(ctx context.Context, name string, keys []string)
 		return fmt.Errorf("%s %s: decode response: %w", operation, name, err)
 	}
 	if len(out.Errors) > 0 {
-		e := out.Errors[0]
+		e, status := out.Errors[0], http.StatusOK
+		if e.Code == "InternalError" || e.Code == "ServiceUnavailable" { // temporary, like a response with this code
+			status = http.StatusServiceUnavailable
+		}
 		return &APIError{
 			Operation: fmt.Sprintf("%s %s: object %s", operation, name, e.Key), Code: e.Code, Message: e.Message,
-			Status: http.StatusOK,
+			Status: status,
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,12 @@ const (
 
 // change creates a change set, asks for confirmation and executes it.
 func (d *deployment) change(ctx context.Context, r *ChangeSetRequest) (*Result, error) {
-	executed := false
+	executed, set := false, r.Name
 	defer func() {
 		if !executed { // also after an interruption, in which the response of AWS may be lost
 			cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 			defer cancel()
-			_ = d.Stacks.DeleteChangeSet(cleanup, r.Stack, r.Name) // the next run deletes it
+			_ = d.Stacks.DeleteChangeSet(cleanup, r.Stack, set) // the next run deletes it
 		}
 	}()
 	changes, err := d.createChangeSet(ctx, r)
@@ -34,6 +35,8 @@ func (d *deployment) change(ctx context.Context, r *ChangeSetRequest) (*Result, 
 		d.printf("no changes")
 		return d.result(ctx, d.Stack, false)
 	}
+	// A concurrent run with the same content replaces the change set of the name, possibly with other changes.
+	set = cmp.Or(changes.ID, r.Name)
 	if err := d.Confirm(ctx, changes); err != nil {
 		return nil, err
 	}
@@ -44,10 +47,12 @@ func (d *deployment) change(ctx context.Context, r *ChangeSetRequest) (*Result, 
 	}
 	// The response may be lost. From here on, the stack may change.
 	executed, d.running = true, true
-	if err := d.Stacks.ExecuteChangeSet(ctx, r.Stack, r.Name, "execute-"+d.id); err != nil {
-		if _, refused := errors.AsType[*APIError](err); refused && !isTransient(err) {
-			executed, d.running = false, false
+	if err := d.Stacks.ExecuteChangeSet(ctx, r.Stack, set, "execute-"+d.id); err != nil {
+		if _, refused := errors.AsType[*APIError](err); !refused || isTransient(err) {
+			return nil, fmt.Errorf("%w; CloudFormation may be changing stack %s; run the command again to follow it", err,
+				d.Stack)
 		}
+		executed, d.running = false, false
 		if hasCode(err, codeNoChangeSet, codeChangeSetState) {
 			return nil, fmt.Errorf("%w: %w", errConcurrent, err)
 		}
@@ -57,10 +62,15 @@ func (d *deployment) change(ctx context.Context, r *ChangeSetRequest) (*Result, 
 	if err != nil {
 		return nil, err
 	}
-	if outcome.failed() {
+	result, err := d.result(ctx, stackID, true)
+	if err != nil {
+		return nil, err
+	}
+	// The last event of an earlier change can become visible late, and does not end this one.
+	if outcome.status = result.Status; outcome.failed() {
 		return nil, outcome.err(d.Stack)
 	}
-	return d.result(ctx, stackID, true)
+	return result, nil
 }
 
 // createChangeSet creates a change set and waits for it. It returns nil if there are no changes.
@@ -136,14 +146,16 @@ func (d *deployment) result(ctx context.Context, stackID string, changed bool) (
 	return &Result{Stack: d.Stack, Status: stack.Status, Changed: changed, Outputs: stack.Outputs}, nil
 }
 
-// statefulTypes are the types of resources with data or messages.
-var statefulTypes = []string{"AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::S3::Bucket"}
+// statefulTypes are the types of resources with data, messages or the schedules of timers.
+var statefulTypes = []string{
+	"AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::S3::Bucket", "AWS::Scheduler::ScheduleGroup",
+}
 
-// Losses returns the tables, queues and buckets that a change set removes or replaces. Their data or messages do not
-// move to the new resource.
+// Losses returns the stateful resources that a change set removes, replaces or may replace. Their content does not move
+// to the new resource. The replacement of a table with another key schema is Conditional.
 func (c *ChangeSet) Losses() (resources []string) {
 	for _, change := range c.Changes {
-		lost := change.Action == "Remove" || change.Replacement == "True"
+		lost := change.Action == "Remove" || change.Replacement == "True" || change.Replacement == "Conditional"
 		if lost && slices.Contains(statefulTypes, change.Type) {
 			resources = append(resources, change.Resource)
 		}

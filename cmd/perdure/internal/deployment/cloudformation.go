@@ -43,8 +43,8 @@ type ChangeSetRequest struct {
 
 // ChangeSet is the difference between a stack and a template.
 type ChangeSet struct {
-	Status, Reason string
-	Changes        []Change
+	ID, Status, Reason string
+	Changes            []Change
 }
 
 // Change is a change of a resource.
@@ -81,9 +81,10 @@ type StackAPI interface {
 	DeleteStack(ctx context.Context, stack, token string) error
 	CreateChangeSet(ctx context.Context, r *ChangeSetRequest) error
 	DescribeChangeSet(ctx context.Context, stack, name string) (*ChangeSet, error)
-	// DeleteChangeSet succeeds if the change set or the stack does not exist.
+	// DeleteChangeSet deletes a change set with a name or an ID. It succeeds if it or the stack does not exist.
 	DeleteChangeSet(ctx context.Context, stack, name string) error
-	// ExecuteChangeSet starts the changes. The token identifies the request if it is repeated.
+	// ExecuteChangeSet starts the changes of a change set with a name or an ID. The token identifies the request if it
+	// is repeated.
 	ExecuteChangeSet(ctx context.Context, stack, name, token string) error
 	// StackEvents returns the newest events, the newest first, until stop returns true for an event. It does not return
 	// this event.
@@ -102,6 +103,8 @@ const (
 	codeNoChangeSet    = "ChangeSetNotFound"
 	codeChangeSetState = "InvalidChangeSetStatus"
 	codeAlreadyExists  = "AlreadyExistsException"
+	// codeTokenExists means that an earlier attempt of the request was accepted, because each token is random.
+	codeTokenExists = "TokenAlreadyExistsException"
 )
 
 // cloudFormation implements StackAPI with the query API of CloudFormation.
@@ -238,7 +241,7 @@ func (c *cloudFormation) StackResources(ctx context.Context, stack string) (foun
 func (c *cloudFormation) DeleteStack(ctx context.Context, stack, token string) error {
 	err := c.do(ctx, "delete stack", "DeleteStack",
 		url.Values{fieldStack: {stack}, "ClientRequestToken": {token}}, nil)
-	if isMissing(err) {
+	if isMissing(err) || hasCode(err, codeTokenExists) {
 		return nil
 	}
 	return err
@@ -280,6 +283,7 @@ func (c *cloudFormation) DescribeChangeSet(ctx context.Context, stack, name stri
 	var all *ChangeSet
 	for token := ""; ; {
 		var out struct {
+			ID        string   `xml:"DescribeChangeSetResult>ChangeSetId"`
 			Status    string   `xml:"DescribeChangeSetResult>Status"`
 			Reason    string   `xml:"DescribeChangeSetResult>StatusReason"`
 			Changes   []Change `xml:"DescribeChangeSetResult>Changes>member>ResourceChange"`
@@ -287,13 +291,14 @@ func (c *cloudFormation) DescribeChangeSet(ctx context.Context, stack, name stri
 		}
 		values := url.Values{fieldStack: {stack}, fieldChangeSet: {name}}
 		if token != "" {
+			values.Set(fieldChangeSet, cmp.Or(all.ID, name))
 			values.Set(fieldNextToken, token)
 		}
 		if err := c.do(ctx, "describe change set", "DescribeChangeSet", values, &out); err != nil {
 			return nil, err
 		}
 		if all == nil {
-			all = &ChangeSet{Status: out.Status, Reason: out.Reason}
+			all = &ChangeSet{ID: out.ID, Status: out.Status, Reason: out.Reason}
 		}
 		all.Changes = append(all.Changes, out.Changes...)
 		if token = out.NextToken; token == "" {
@@ -314,8 +319,12 @@ func (c *cloudFormation) DeleteChangeSet(ctx context.Context, stack, name string
 
 // ExecuteChangeSet implements StackAPI.
 func (c *cloudFormation) ExecuteChangeSet(ctx context.Context, stack, name, token string) error {
-	return c.do(ctx, "execute change set", "ExecuteChangeSet",
+	err := c.do(ctx, "execute change set", "ExecuteChangeSet",
 		url.Values{fieldStack: {stack}, fieldChangeSet: {name}, "ClientRequestToken": {token}}, nil)
+	if hasCode(err, codeTokenExists) {
+		return nil
+	}
+	return err
 }
 
 // StackEvents implements StackAPI.

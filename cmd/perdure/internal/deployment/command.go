@@ -172,13 +172,13 @@ func (f *deployFlags) confirm(ctx context.Context, env *cli.Env, stack string, c
 	fmt.Fprintf(env.Stderr, "%s", c.table())
 	losses := strings.Join(c.Losses(), ", ")
 	if losses != "" {
-		fmt.Fprintf(env.Stderr, "WARNING: data or messages of removed or replaced resources are lost: %s\n",
+		fmt.Fprintf(env.Stderr, "WARNING: data, messages or timers of removed or replaced resources are lost: %s\n",
 			term.Clean(losses))
 	}
 	if f.yes {
 		if losses != "" {
-			return errors.New("nothing was changed: the change set removes or replaces tables, queues or buckets; " +
-				"run the command without --yes to confirm this")
+			return errors.New("nothing was changed: the change set removes or may replace tables, queues, buckets or " +
+				"schedule groups; run the command without --yes to confirm this")
 		}
 		return nil
 	}

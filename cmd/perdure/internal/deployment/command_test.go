@@ -148,10 +148,13 @@ func TestConfirm_yesFlagAndLosses_isRefused(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
 	env := &cli.Env{Stderr: &stderr, Stdin: strings.NewReader("yes\n")}
-	set := &ChangeSet{Changes: []Change{{"Modify", "Inbox", "AWS::SQS::Queue", "True"}}}
+	set := &ChangeSet{Changes: []Change{
+		{"Modify", "Inbox", "AWS::SQS::Queue", "True"}, {"Modify", "Table", "AWS::DynamoDB::Table", "Conditional"},
+	}}
 	err := (&deployFlags{yes: true}).confirm(t.Context(), env, "s", set)
 	if err == nil || !strings.Contains(err.Error(), "run the command without --yes") ||
-		!strings.Contains(stderr.String(), "WARNING: data or messages of removed or replaced resources are lost: Inbox") {
+		!strings.Contains(stderr.String(), "WARNING: data, messages or timers of removed or replaced resources are lost: "+
+			"Inbox, Table\n") {
 		t.Errorf("got %v\n%s", err, stderr.String())
 	}
 	if err := (&deployFlags{}).confirm(t.Context(), env, "s", set); err != nil {

@@ -248,6 +248,10 @@ func checkStatus(stack *Stack) error {
 	case status == statusRollbackFailed:
 		fix = "its rollback failed; fix the cause, then run aws cloudformation continue-update-rollback --stack-name " +
 			term.ShellQuote(stack.Name)
+	case status == "UPDATE_FAILED": // of an update without rollback
+		fix = "its update failed; run aws cloudformation rollback-stack --stack-name " + term.ShellQuote(stack.Name)
+	case strings.HasPrefix(status, "IMPORT") && strings.HasSuffix(status, "_FAILED"):
+		fix = "fix the cause in the console"
 	case strings.HasPrefix(status, "DELETE_IN_PROGRESS"):
 		fix = "wait until it is deleted, then run the command again"
 	case strings.HasSuffix(status, "_FAILED"):

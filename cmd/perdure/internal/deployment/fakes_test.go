@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -31,17 +32,25 @@ type fakeAWS struct {
 	script [][]Event
 	// unchanged makes change sets fail, because there are no changes.
 	unchanged bool
+	created   int // change sets
 	executed  int
 	last      *ChangeSetRequest
+	// unseen is the number of the newest events that reads do not return yet.
+	unseen int
+	// described is the status in descriptions of the stack, if it is older than the events.
+	described string
+	// tokens are those of deletions. A deletion with a token of an earlier one has no effect.
+	tokens map[string]bool
 }
 
 type fakeChangeSet struct {
+	id      string
 	request *ChangeSetRequest
 	polls   int // until it is created
 }
 
 func newFakeAWS() *fakeAWS {
-	return &fakeAWS{sets: map[string]*fakeChangeSet{}, objects: map[string][]byte{}}
+	return &fakeAWS{sets: map[string]*fakeChangeSet{}, objects: map[string][]byte{}, tokens: map[string]bool{}}
 }
 
 const fakeStackID = "arn:aws:cloudformation:eu-west-1:123456789012:stack/perdure-orders/1"
@@ -70,6 +79,7 @@ func (f *fakeAWS) DescribeStack(ctx context.Context, stack string) (s *Stack, er
 	err = f.do(ctx, "DescribeStack", func() error {
 		if f.stack != nil && (f.stack.Status != statusDeleted || stack == f.stack.ID) {
 			found := *f.stack
+			found.Status = cmp.Or(f.described, found.Status)
 			s = &found
 		}
 		return nil
@@ -88,9 +98,20 @@ func (f *fakeAWS) CreateChangeSet(ctx context.Context, r *ChangeSetRequest) erro
 			f.stack = &Stack{ID: fakeStackID, Name: r.Stack, Status: statusReview}
 			f.event(r.Stack, "AWS::CloudFormation::Stack", statusReview, "")
 		}
-		f.sets[r.Name], f.last = &fakeChangeSet{request: r, polls: 1}, r
+		f.created++
+		f.sets[r.Name], f.last = &fakeChangeSet{id: fmt.Sprint("id:", f.created), request: r, polls: 1}, r
 		return nil
 	})
+}
+
+// find returns a change set by its name or ID, or nil.
+func (f *fakeAWS) find(name string) *fakeChangeSet {
+	for _, set := range f.sets {
+		if name == set.id || name == set.request.Name {
+			return set
+		}
+	}
+	return nil
 }
 
 func (f *fakeAWS) DescribeChangeSet(ctx context.Context, _, name string) (c *ChangeSet, err error) {
@@ -107,6 +128,7 @@ func (f *fakeAWS) DescribeChangeSet(ctx context.Context, _, name string) (c *Cha
 		default:
 			c = &ChangeSet{Status: "CREATE_COMPLETE", Changes: []Change{{"Add", "Table", "AWS::DynamoDB::Table", ""}}}
 		}
+		c.ID = set.id
 		return nil
 	})
 	return c, err
@@ -114,14 +136,16 @@ func (f *fakeAWS) DescribeChangeSet(ctx context.Context, _, name string) (c *Cha
 
 func (f *fakeAWS) DeleteChangeSet(ctx context.Context, _, name string) error {
 	return f.do(ctx, "DeleteChangeSet", func() error {
-		delete(f.sets, name)
+		if set := f.find(name); set != nil {
+			delete(f.sets, set.request.Name)
+		}
 		return nil
 	})
 }
 
 func (f *fakeAWS) ExecuteChangeSet(ctx context.Context, _, name, _ string) error {
 	return f.do(ctx, "ExecuteChangeSet", func() error {
-		set := f.sets[name]
+		set := f.find(name)
 		if set == nil {
 			return &APIError{Operation: "execute change set", Code: codeNoChangeSet, Status: 404}
 		}
@@ -148,7 +172,7 @@ func (f *fakeAWS) StackEvents(ctx context.Context, _ string, stop func(e *Event)
 		if isRunning(f.stack.Status) {
 			f.step()
 		}
-		for _, e := range slices.Backward(f.events) {
+		for _, e := range slices.Backward(f.events[:len(f.events)-f.unseen]) {
 			if stop(&e) {
 				return nil
 			}
@@ -194,9 +218,11 @@ func (f *fakeAWS) event(resource, kind, status, reason string) {
 
 const payloadBucket = "Payloads"
 
-func (f *fakeAWS) DeleteStack(ctx context.Context, _, _ string) error {
+func (f *fakeAWS) DeleteStack(ctx context.Context, _, token string) error {
 	return f.do(ctx, "DeleteStack", func() error {
-		if f.stack != nil && f.stack.Status != statusDeleted {
+		repeated := f.tokens[token]
+		f.tokens[token] = true
+		if f.stack != nil && f.stack.Status != statusDeleted && !repeated {
 			f.script = nil // of the change that the deletion ends
 			f.event(f.stack.Name, "AWS::CloudFormation::Stack", statusDeleteRunning, "User Initiated")
 		}

@@ -111,9 +111,7 @@ func (f *follower) isStart(e *Event) bool {
 func (f *follower) add(e *Event) {
 	final := strings.HasSuffix(e.Status, "_COMPLETE") || strings.HasSuffix(e.Status, "_FAILED")
 	if f.isOwn(e) {
-		if f.status = e.Status; final {
-			f.ended = true
-		}
+		f.status, f.ended = e.Status, final
 		return
 	}
 	failure := strings.HasSuffix(e.Status, "_FAILED")
@@ -129,8 +127,11 @@ func (f *follower) add(e *Event) {
 		return
 	}
 	line := fmt.Sprintf("%-24s %-32s %s", e.Status, e.Type, e.Resource)
-	if failure && e.Reason != "" {
+	switch {
+	case failure && e.Reason != "":
 		line += ": " + term.OneLine(e.Reason)
+	case skipped: // the stack no longer has it, but it costs money
+		line += ": retained as " + term.OneLine(e.Physical)
 	}
 	f.printf("%s", line)
 }

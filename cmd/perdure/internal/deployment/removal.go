@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,7 +12,7 @@ import (
 type BucketAPI interface {
 	// ListBuckets returns the names of the account's buckets that begin with a prefix.
 	ListBuckets(ctx context.Context, prefix string) ([]string, error)
-	// EmptyBucket deletes all objects of a bucket without versions. It succeeds if the bucket does not exist.
+	// EmptyBucket deletes all objects of a bucket with all versions. It succeeds if the bucket does not exist.
 	EmptyBucket(ctx context.Context, name string) error
 	// DeleteBucket deletes an empty bucket. It succeeds if the bucket does not exist.
 	DeleteBucket(ctx context.Context, name string) error
@@ -22,12 +23,16 @@ type Remover struct {
 	*Deployer
 
 	Buckets BucketAPI
+	// Check returns an error if a stack must not be removed. It may be nil.
+	Check func(s *Stack) error
 }
 
 const (
 	// removalAttempts limits the deletions of a stack. A function can write an object between the emptying of a bucket
 	// and the deletion of the bucket.
 	removalAttempts = 4
+	// staleReads limits the reads of a status that is older than an accepted deletion, to half a minute.
+	staleReads = 15
 
 	bucketType          = "AWS::S3::Bucket"
 	statusDeleted       = "DELETE_COMPLETE"
@@ -44,19 +49,25 @@ func (r *Remover) RemoveStack(ctx context.Context, name string) error {
 	if stack == nil {
 		return nil
 	}
-	run := &deployment{Deployer: r.Deployer, Request: &Request{Stack: name}}
+	if r.Check != nil {
+		if err := r.Check(stack); err != nil {
+			return err
+		}
+	}
+	run := &deployment{Deployer: r.Deployer, Request: &Request{Stack: name}, id: rand.Text()}
 	f := &follower{deployment: run, stackID: stack.ID}
 	if f.newest, err = run.newestEvent(ctx, stack.ID); err != nil {
 		return err
 	}
 	for attempt := 1; ; attempt++ {
 		r.emptyBuckets(ctx, run, stack.ID)
-		refused := r.Stacks.DeleteStack(ctx, stack.ID, fmt.Sprintf("remove-%s-%d", name, attempt))
+		f.status = ""
+		refused := r.Stacks.DeleteStack(ctx, stack.ID, fmt.Sprintf("remove-%s-%d", run.id, attempt))
 		if e, ok := errors.AsType[*APIError](refused); refused != nil && (!ok || e.Code != codeValidation) {
 			return refused
 		}
 		// CloudFormation refuses to delete a stack in some states, from which it moves to another one.
-		status, err := f.untilSettled(ctx)
+		status, err := f.untilSettled(ctx, refused == nil)
 		switch {
 		case err != nil:
 			return err
@@ -103,9 +114,10 @@ func (d *deployment) newestEvent(ctx context.Context, stackID string) (newest st
 	return newest, err
 }
 
-// untilSettled prints events until CloudFormation does not change the stack, and returns its status.
-func (f *follower) untilSettled(ctx context.Context) (status string, err error) {
-	for {
+// untilSettled prints events until CloudFormation does not change the stack, and returns its status. If a deletion was
+// accepted, the status can be older than it.
+func (f *follower) untilSettled(ctx context.Context, accepted bool) (status string, err error) {
+	for reads := 1; ; reads++ {
 		stack, err := f.Stacks.DescribeStack(ctx, f.stackID)
 		if err != nil && (!isTransient(err) || ctx.Err() != nil) {
 			return "", err
@@ -116,13 +128,20 @@ func (f *follower) untilSettled(ctx context.Context) (status string, err error) 
 		if err := f.read(ctx); err != nil && !isMissing(err) {
 			return "", err
 		}
-		if err == nil && !isRunning(stack.Status) {
+		if err == nil && f.isSettled(stack.Status, accepted && reads <= staleReads) {
 			return stack.Status, nil
 		}
 		if err := f.Sleep(ctx, pollInterval); err != nil {
 			return "", err
 		}
 	}
+}
+
+// isSettled reports whether CloudFormation does not change a stack with this status. If the status can be stale, the
+// events decide.
+func (f *follower) isSettled(status string, canBeStale bool) bool {
+	stale := canBeStale && (f.status == "" || isRunning(f.status))
+	return status == statusDeleted || !stale && !isRunning(status)
 }
 
 // reason returns the first failure as a part of an error.

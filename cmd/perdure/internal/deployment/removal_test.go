@@ -81,6 +81,45 @@ func TestRemoveStack_resourceRemains_returnsReason(t *testing.T) {
 	}
 }
 
+// CloudFormation regards a request with the token of an earlier deletion as that deletion.
+func TestRemoveStack_afterFailedRemoval_startsNewDeletion(t *testing.T) {
+	t.Parallel()
+	aws := newFakeAWS()
+	newRun(t).mustDeploy(t, aws)
+	aws.payloads, aws.added = 1, []int{1, 1, 1, 1}
+	if err := newRemoval(aws).RemoveStack(t.Context(), "perdure-orders"); err == nil {
+		t.Fatal("the bucket is never empty, but the removal succeeded")
+	}
+	if err := newRemoval(aws).RemoveStack(t.Context(), "perdure-orders"); err != nil || !aws.isRemoved() {
+		t.Errorf("got %v, stack %+v", err, aws.stack)
+	}
+}
+
+// The description of the stack is older than the deletion, which takes many reads of events.
+func TestRemoveStack_staleStatus_waitsForTheDeletion(t *testing.T) {
+	t.Parallel()
+	for _, stale := range []string{"CREATE_COMPLETE", "DELETE_FAILED", statusReview} {
+		aws := newFakeAWS()
+		newRun(t).mustDeploy(t, aws)
+		reads := 0
+		aws.after = func(call string) error {
+			switch call {
+			case "DeleteStack":
+				aws.script, aws.described = make([][]Event, 12), stale
+			case "DescribeStack":
+				if reads++; reads > 10 {
+					aws.described = ""
+				}
+			}
+			return nil
+		}
+		err := newRemoval(aws).RemoveStack(t.Context(), "perdure-orders")
+		if err != nil || !aws.isRemoved() || aws.count("DeleteStack") != 1 {
+			t.Errorf("%s: got %v, stack %s, calls %v", stale, err, aws.stack.Status, aws.calls)
+		}
+	}
+}
+
 // A stack is removed in each state in which an interrupted deployment leaves it.
 func TestRemoveStack_anyStatus_isDeleted(t *testing.T) {
 	t.Parallel()
@@ -193,6 +232,20 @@ func TestStacks_delete_missingStackSucceeds(t *testing.T) {
 	}
 	if !strings.Contains(s.bodies[0], "Action=DeleteStack&ClientRequestToken=t&StackName=a") {
 		t.Errorf("request %s", s.bodies[0])
+	}
+}
+
+// The first request was accepted, but its response was lost.
+func TestStacks_repeatedToken_succeeds(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(c *cloudFormation) error{
+		"delete":  func(c *cloudFormation) error { return c.DeleteStack(t.Context(), "a", "t") },
+		"execute": func(c *cloudFormation) error { return c.ExecuteChangeSet(t.Context(), "a", "b", "t") },
+	} {
+		s, c := newService(t, response{}, refusal(400, "TokenAlreadyExistsException", "A client request token already exists."))
+		if err := call(stacksOf(s, c)); err != nil || len(s.requests) < 2 {
+			t.Errorf("%s: got %v after %d requests", name, err, len(s.requests))
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -79,13 +80,15 @@ func (f *flags) run(ctx context.Context, env *cli.Env, open func(ctx context.Con
 	if f.architecture != "arm64" && f.architecture != "x86_64" {
 		return fmt.Errorf("--architecture: must be arm64 or x86_64, is %q", f.architecture)
 	}
-	run := newRunID(env.Now())
+	var removed runID
 	if f.remove != "" {
 		var err error
-		if run, err = parseRunID(f.remove); err != nil {
+		if removed, err = parseRunID(f.remove); err != nil {
 			return fmt.Errorf("--remove: %w", err)
 		}
 	}
+	ctx, stop := untilHangup(ctx)
+	defer stop()
 	r, err := open(ctx)
 	if err != nil {
 		return err
@@ -96,24 +99,51 @@ func (f *flags) run(ctx context.Context, env *cli.Env, open func(ctx context.Con
 		}
 	}
 	if f.remove != "" {
-		return f.removeAll(ctx, r, []runID{run})
+		return f.removeOne(ctx, r, removed)
 	}
-	return f.test(ctx, env, r, run)
+	return f.test(ctx, env, r)
+}
+
+// untilHangup returns a context that ends when the terminal closes. By default, that signal would end the process
+// before the removal, and so would the progress if its reader has ended, such as tee after Ctrl-C.
+func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
+	signal.Ignore(syscall.SIGPIPE)
+	if signal.Ignored(syscall.SIGHUP) { // by nohup
+		return context.WithCancel(ctx)
+	}
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
+}
+
+// removeOne removes the run that the user chose. The run may be in another account or region, and the name of a hub's
+// stack may have the form of a run's.
+func (f *flags) removeOne(ctx context.Context, r *runner, run runID) error {
+	found, err := r.found(ctx)
+	if err != nil {
+		return cli.Exitf(codeRemains, "%s", r.remains(run, err).Error())
+	}
+	if !slices.Contains(found, run) {
+		return fmt.Errorf("--remove: no resources of run %s in account %s, region %s; check AWS_PROFILE and AWS_REGION",
+			run, r.account, r.region)
+	}
+	return f.removeAll(ctx, r, []runID{run})
 }
 
 // removeAll removes runs.
 func (f *flags) removeAll(ctx context.Context, r *runner, runs []runID) error {
 	for _, run := range runs {
-		if err := r.remove(ctx, run); err != nil {
-			remains := &RemainsError{Run: string(run), Cause: err}
-			return cli.Exitf(codeRemains, "%s", remains.Error())
+		limited, cancel := context.WithTimeoutCause(ctx, removalLimit, errRemovalLimit)
+		err := r.remove(limited, run)
+		cancel()
+		if err != nil {
+			return cli.Exitf(codeRemains, "%s", r.remains(run, err).Error())
 		}
 	}
 	return nil
 }
 
 // test shows the plan, removes leftovers and runs the test.
-func (f *flags) test(ctx context.Context, env *cli.Env, r *runner, run runID) error {
+func (f *flags) test(ctx context.Context, env *cli.Env, r *runner) error {
+	run := newRunID(env.Now())
 	p, err := r.plan(ctx, run)
 	if err != nil {
 		return err
@@ -127,12 +157,17 @@ func (f *flags) test(ctx context.Context, env *cli.Env, r *runner, run runID) er
 	if err := f.removeAll(ctx, r, p.leftovers); err != nil {
 		return err
 	}
+	// Others remove a run by the age of its ID, which the prompt or the leftovers may have made too old.
+	if env.Now().Sub(run.startedAt()) > freshness {
+		run = newRunID(env.Now())
+		fmt.Fprintf(env.Stderr, "the self-test continues as run %s\n", run)
+	}
 	report, err := r.run(ctx, run, f.options)
 	if err != nil {
 		report.Error = env.ErrorText(err)
 	}
 	if printed := env.PrintResult(report, report.text()); printed != nil {
-		return errors.Join(err, printed)
+		return errors.Join(verdict(report, err), printed)
 	}
 	return verdict(report, err)
 }

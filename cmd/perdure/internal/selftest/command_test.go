@@ -2,17 +2,21 @@ package selftest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
+	"github.com/perdure/perdure/cmd/perdure/internal/deployment"
 )
 
 // tool runs the command in a world.
@@ -20,6 +24,7 @@ type tool struct {
 	*world
 
 	stdout, stderr bytes.Buffer
+	out            io.Writer // instead of stdout
 	opened         int
 }
 
@@ -29,7 +34,7 @@ func (h *tool) exec(t *testing.T, json bool, stdin string, args ...string) (code
 	h.stdout.Reset()
 	h.stderr.Reset()
 	env := &cli.Env{
-		Stdin: strings.NewReader(stdin), Stdout: &h.stdout, Stderr: &h.stderr, JSON: json,
+		Stdin: strings.NewReader(stdin), Stdout: cmp.Or(h.out, io.Writer(&h.stdout)), Stderr: &h.stderr, JSON: json,
 		Getenv: func(string) string { return "" }, Now: func() time.Time { return h.clock },
 	}
 	cmd := command(env, func(context.Context) (*runner, error) {
@@ -143,6 +148,93 @@ func TestCommand_leftovers_areRemovedFirst(t *testing.T) {
 	}
 }
 
+// closedWriter is the standard output of a pipe whose reader has ended.
+type closedWriter struct{}
+
+func (closedWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestCommand_reportNotPrinted_exitCodeIsThatOfTheRun(t *testing.T) {
+	t.Parallel()
+	h := &tool{world: newWorld(t), out: closedWriter{}}
+	code, err := h.exec(t, false, "", "--yes", "--keep")
+	if code != codeRemains || !strings.Contains(err.Error(), "remove it with perdure selftest --remove") {
+		t.Errorf("kept: got %d, %v", code, err)
+	}
+	if code, err := h.exec(t, false, "", "--yes"); code != cli.CodeError || !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("passed: got %d, %v", code, err)
+	}
+}
+
+// The prompt, or the removal of leftovers, takes so long that a run with the announced ID is a leftover for others.
+func TestCommand_lateConfirmation_runIsNotALeftover(t *testing.T) {
+	t.Parallel()
+	h := &tool{world: newWorld(t)}
+	h.after = func(call string) error {
+		if call == "ListBuckets" { // the last call before the prompt
+			h.clock = h.clock.Add(runLimit)
+		}
+		return nil
+	}
+	h.test = func(_ context.Context, d *deployed, _ *Report) error {
+		h.tested = d
+		if h.clock = h.clock.Add(testLimit); h.isLeftover(d.run) {
+			t.Errorf("another run removes %s, which started at %v, at %v", d.run, d.run.startedAt(), h.clock)
+		}
+		return nil
+	}
+	if code, err := h.exec(t, false, "yes\n"); code != cli.CodeOK || h.tested == nil || len(h.left()) > 0 {
+		t.Fatalf("got %d, %v, left %v", code, err, h.left())
+	}
+	if !strings.Contains(h.stderr.String(), "continues as run "+string(h.tested.run)) {
+		t.Errorf("the new ID is not in:\n%s", h.stderr.String())
+	}
+}
+
+// The stack of a hub is in review while the self-test lists the runs, and is created before their removal.
+func TestCommand_stackInReviewBecomesHub_isNotRemoved(t *testing.T) {
+	t.Parallel()
+	h := &tool{world: newWorld(t)}
+	hub := &stack{}
+	hub.ID, hub.Name = "id:"+runID("production").stack(), runID("production").stack()
+	hub.set("REVIEW_IN_PROGRESS", "")
+	h.fakeAccount.stacks[hub.Name] = hub
+	h.after = func(call string) error {
+		if call == "ListBuckets" {
+			hub.set("CREATE_COMPLETE", "")
+			h.fakeAccount.buckets[payloads+hub.Name] = map[string]bool{"payload": true}
+		}
+		return nil
+	}
+	code, err := h.exec(t, false, "", "--yes")
+	if code != codeRemains || hub.Status != "CREATE_COMPLETE" || len(h.fakeAccount.buckets[payloads+hub.Name]) == 0 ||
+		!strings.Contains(err.Error(), "stack perdure-selftest-production was not created by the self-test") {
+		t.Errorf("got %d, %v, left %v", code, err, h.left())
+	}
+}
+
+// CloudFormation does not end the deletion.
+func TestRemoveAll_deletionDoesNotEnd_reportsRemainingResources(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		report, err := w.begin(t.Context(), options{keep: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.sleep = func(ctx context.Context, _ time.Duration) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err = (&flags{}).removeAll(ctx, w.runner, []runID{runID(report.Run)})
+		exit, ok := errors.AsType[*cli.ExitError](err)
+		if !ok || exit.Code != codeRemains || !strings.Contains(exit.Text, "the removal took more than 8m0s") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 func TestCommand_remove_removesRunOfAnyAge(t *testing.T) {
 	t.Parallel()
 	h := &tool{world: newWorld(t)}
@@ -155,6 +247,39 @@ func TestCommand_remove_removesRunOfAnyAge(t *testing.T) {
 	}
 	if h.stdout.Len() > 0 || len(h.stacks()) != 1 {
 		t.Errorf("stacks %v, printed %s", h.stacks(), h.stdout.String())
+	}
+}
+
+// The run is in another account or region, or the stack is that of a hub with such a name.
+func TestCommand_removeWithoutResourcesOfTheRun_failsAndRemovesNothing(t *testing.T) {
+	t.Parallel()
+	const run = "production" // an ID by its form, of a run in 2019
+	h := &tool{world: newWorld(t)}
+	code, err := h.exec(t, false, "", "--remove", run)
+	if code != cli.CodeError || !strings.Contains(err.Error(), "no resources of run production in account "+
+		"123456789012, region eu-west-1; check AWS_PROFILE and AWS_REGION") {
+		t.Errorf("missing run: got %d, %v", code, err)
+	}
+	hub := &stack{}
+	hub.ID, hub.Name = "id:"+runID(run).stack(), runID(run).stack()
+	hub.set("CREATE_COMPLETE", "")
+	h.fakeAccount.stacks[hub.Name] = hub
+	h.fakeAccount.buckets[payloads+hub.Name] = map[string]bool{"payload": true}
+	if code, err = h.exec(t, false, "", "--remove", run); code != cli.CodeError || hub.Status != "CREATE_COMPLETE" ||
+		len(h.fakeAccount.buckets[payloads+hub.Name]) == 0 {
+		t.Errorf("stack of a hub: got %d, %v, left %v", code, err, h.left())
+	}
+}
+
+func TestCommand_removeWithExpiredCredentials_reportsRemainingResources(t *testing.T) {
+	t.Parallel()
+	h := &tool{world: newWorld(t)}
+	h.before = func(string) error {
+		return &deployment.APIError{Operation: "describe stack", Code: "ExpiredToken", Status: 403}
+	}
+	code, err := h.exec(t, false, "", "--remove", "t9k3ab4mxq")
+	if code != codeRemains || !strings.Contains(err.Error(), "renew the AWS credentials") {
+		t.Errorf("got %d, %v", code, err)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 // Time limits of a run. Together they are less than the announced limit.
 const (
+	freshness    = 30 * time.Second // maximum age of the ID at the start of the run
 	testLimit    = 15 * time.Minute // of the deployment and the tests
 	removalLimit = 8 * time.Minute
 	runLimit     = 24 * time.Minute
@@ -94,10 +95,10 @@ func (r *runner) run(ctx context.Context, run runID, o options) (*Report, error)
 	}
 	removal, stop := r.untilAbandoned(ctx)
 	defer stop()
-	failed := r.remove(removal, run)
+	failed := r.removeIf(removal, run, nil) // only this process knows the random ID
 	if failed != nil {
 		report.Remaining = []string{run.stack(), bucketPrefix(r.account, r.region) + string(run)}
-		err = errors.Join(err, &RemainsError{Run: string(run), Cause: failed})
+		err = errors.Join(err, r.remains(run, failed))
 	}
 	report.Minutes = r.now().Sub(report.StartedAt).Minutes()
 	return report, err
@@ -108,21 +109,28 @@ var errInterrupted = errors.New("interrupted")
 
 // RemainsError reports that resources of a run may remain.
 type RemainsError struct {
-	Run   string
-	Cause error
+	Run, Account, Region string
+	Cause                error
 }
 
 // Error implements error.
 func (e *RemainsError) Error() string {
-	return fmt.Sprintf("remove run %s: %v; resources remain and cost money; "+
-		"remove them with perdure selftest --remove %s", e.Run, e.Cause, e.Run)
+	return fmt.Sprintf("remove run %s: %v; resources remain in account %s, region %s and cost money; "+
+		"remove them with perdure selftest --remove %s", e.Run, e.Cause, e.Account, e.Region, e.Run)
 }
 
 // Unwrap returns the cause.
 func (e *RemainsError) Unwrap() error { return e.Cause }
 
-// errTimeLimit ends a run that is too slow.
-var errTimeLimit = fmt.Errorf("the deployment and the test took more than %v", testLimit)
+func (r *runner) remains(run runID, cause error) *RemainsError {
+	return &RemainsError{Run: string(run), Account: r.account, Region: r.region, Cause: cause}
+}
+
+// Errors of a run that is too slow.
+var (
+	errTimeLimit    = fmt.Errorf("the deployment and the test took more than %v", testLimit)
+	errRemovalLimit = fmt.Errorf("the removal took more than %v", removalLimit)
+)
 
 func (r *runner) deployAndTest(ctx context.Context, run runID, o options, report *Report) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, testLimit, errTimeLimit)
@@ -169,7 +177,7 @@ func (o *options) parameters() map[string]string {
 // first one, the removal continues.
 func (r *runner) untilAbandoned(ctx context.Context) (context.Context, context.CancelFunc) {
 	interrupted := ctx.Err() != nil
-	removal, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalLimit)
+	removal, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), removalLimit, errRemovalLimit)
 	removal, abandon := context.WithCancelCause(removal)
 	signals, stop := r.signals()
 	go func() {
@@ -194,11 +202,22 @@ func (r *runner) untilAbandoned(ctx context.Context) (context.Context, context.C
 	}
 }
 
-// remove removes the resources of a run.
+// remove removes the resources of an earlier run.
 func (r *runner) remove(ctx context.Context, run runID) error {
+	return r.removeIf(ctx, run, func(s *deployment.Stack) error {
+		if owner, ok := runOfStack(s); !ok || owner != run { // it was in review until now, and is the stack of a hub
+			return fmt.Errorf("stack %s was not created by the self-test: it lacks the tag %s=%s", s.Name, Tag, run)
+		}
+		return nil
+	})
+}
+
+// removeIf removes the resources of a run unless check, which may be nil, returns an error for its stack.
+func (r *runner) removeIf(ctx context.Context, run runID, check func(s *deployment.Stack) error) error {
 	r.printf("removing run %s", run)
 	remover := &deployment.Remover{
 		Deployer: &deployment.Deployer{Stacks: r.stacks, Progress: r.progress, Sleep: r.sleep}, Buckets: r.buckets,
+		Check: check,
 	}
 	stack := remover.RemoveStack(ctx, run.stack())
 	return errors.Join(stack, remover.RemoveBucket(ctx, bucketPrefix(r.account, r.region)+string(run)))

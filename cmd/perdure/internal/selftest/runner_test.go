@@ -152,7 +152,8 @@ func TestRun_credentialsExpire_reportsRemovalCommand(t *testing.T) {
 	}
 	report, err := w.begin(t.Context(), options{})
 	if err == nil || !strings.Contains(err.Error(), "renew the AWS credentials") ||
-		!strings.Contains(err.Error(), "perdure selftest --remove "+report.Run) {
+		!strings.Contains(err.Error(), "resources remain in account 123456789012, region eu-west-1 and cost money; "+
+			"remove them with perdure selftest --remove "+report.Run) {
 		t.Errorf("got %v", err)
 	}
 	w.before = nil
