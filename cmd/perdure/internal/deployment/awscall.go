@@ -55,31 +55,21 @@ func newCaller(
 
 const contentType = "Content-Type"
 
-// request is an unsigned request to an AWS service.
-type request struct {
-	operation    string // for errors
-	service      string // for the signature
-	method, url  string
-	header       map[string]string
-	body         []byte
-	withChecksum bool // adds the checksum headers of S3
-}
-
 // call makes a call and returns the body of the response.
-func (c *caller) call(ctx context.Context, r *request) ([]byte, error) {
+func (c *caller) call(ctx context.Context, r *awsrequest.Request) ([]byte, error) {
 	for attempt := 1; ; attempt++ {
 		body, err := c.send(ctx, r)
 		if err == nil {
 			return body, nil
 		}
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%s: %w", r.operation, context.Cause(ctx))
+			return nil, fmt.Errorf("%s: %w", r.Operation, context.Cause(ctx))
 		}
 		if !isTransient(err) || attempt == maxAttempts {
 			return nil, err
 		}
 		if err := c.sleep(ctx, pauseAfter(attempt)); err != nil {
-			return nil, fmt.Errorf("%s: %w", r.operation, err)
+			return nil, fmt.Errorf("%s: %w", r.Operation, err)
 		}
 	}
 }
@@ -91,14 +81,8 @@ func pauseAfter(attempt int) time.Duration {
 }
 
 // send makes one attempt.
-func (c *caller) send(ctx context.Context, r *request) ([]byte, error) {
+func (c *caller) send(ctx context.Context, r *awsrequest.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return c.sender.Send(ctx, &awsrequest.Request{
-		Operation: r.operation, Service: r.service, Method: r.method, URL: r.url, Header: r.header, Body: r.body,
-		Checksum: r.withChecksum,
-	}, responseLimit)
+	return c.sender.Send(ctx, r, responseLimit)
 }
-
-// dnsSuffix returns the DNS suffix of the endpoints of a region.
-func dnsSuffix(region string) string { return awsrequest.Domain(region) }

@@ -18,6 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/perdure/perdure/internal/sleep"
+
+	"github.com/perdure/perdure/internal/awsrequest"
 )
 
 // response is a response of a service. Status 0 closes the connection.
@@ -131,7 +133,7 @@ func TestCall_attemptTimesOut_isRetried(t *testing.T) {
 		h := &slowHTTP{}
 		credentials := credentials.NewStaticCredentialsProvider("AKID", "secret", "")
 		c := newCaller(&aws.Config{HTTPClient: h, Credentials: credentials}, time.Now, sleep.For)
-		_, err := c.call(t.Context(), &request{operation: "a", service: "b", method: http.MethodGet, url: "https://c"})
+		_, err := c.call(t.Context(), &awsrequest.Request{Operation: "a", Service: "b", Method: http.MethodGet, URL: "https://c"})
 		if err != nil || h.requests != 2 {
 			t.Errorf("got %v after %d requests", err, h.requests)
 		}

@@ -48,16 +48,16 @@ func (b *bucket) URL(key string) string {
 }
 
 // send makes a call for an object, or for the bucket if the key is empty.
-func (b *bucket) send(ctx context.Context, r *request, key, query string) ([]byte, error) {
-	r.operation += " " + b.name
-	r.service, r.url = awsrequest.ServiceS3, b.URL(key)+query
-	if r.header == nil {
-		r.header = map[string]string{}
+func (b *bucket) send(ctx context.Context, r *awsrequest.Request, key, query string) ([]byte, error) {
+	r.Operation += " " + b.name
+	r.Service, r.URL = awsrequest.ServiceS3, b.URL(key)+query
+	if r.Header == nil {
+		r.Header = map[string]string{}
 	}
-	if creates := key == "" && query == "" && r.method == http.MethodPut; !creates {
-		r.withChecksum = len(r.body) > 0
+	if creates := key == "" && query == "" && r.Method == http.MethodPut; !creates {
+		r.Checksum = len(r.Body) > 0
 		if b.owner != "" {
-			r.header["X-Amz-Expected-Bucket-Owner"] = b.owner
+			r.Header["X-Amz-Expected-Bucket-Owner"] = b.owner
 		}
 	}
 	return b.call(ctx, r)
@@ -65,7 +65,7 @@ func (b *bucket) send(ctx context.Context, r *request, key, query string) ([]byt
 
 // Ensure implements CodeStore.
 func (b *bucket) Ensure(ctx context.Context) error {
-	_, err := b.send(ctx, &request{operation: "check bucket", method: http.MethodHead}, "", "")
+	_, err := b.send(ctx, &awsrequest.Request{Operation: "check bucket", Method: http.MethodHead}, "", "")
 	e, refused := errors.AsType[*APIError](err)
 	switch {
 	case err == nil:
@@ -101,9 +101,9 @@ func (b *bucket) explain(e *APIError) error {
 }
 
 func (b *bucket) create(ctx context.Context) error {
-	r := &request{operation: "create bucket", method: http.MethodPut}
+	r := &awsrequest.Request{Operation: "create bucket", Method: http.MethodPut}
 	if b.region != "us-east-1" { // which S3 rejects as a constraint
-		r.body = fmt.Appendf(nil, `<CreateBucketConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">`+
+		r.Body = fmt.Appendf(nil, `<CreateBucketConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">`+
 			`<LocationConstraint>%s</LocationConstraint></CreateBucketConfiguration>`, b.region)
 	}
 	_, err := b.send(ctx, r, "", "")
@@ -120,7 +120,7 @@ func (b *bucket) create(ctx context.Context) error {
 // configure adds the settings of the bucket, and then a tag. A bucket without the tag is the result of an interrupted
 // run.
 func (b *bucket) configure(ctx context.Context) error {
-	_, err := b.send(ctx, &request{operation: "read tags of bucket", method: http.MethodGet}, "", "?tagging=")
+	_, err := b.send(ctx, &awsrequest.Request{Operation: "read tags of bucket", Method: http.MethodGet}, "", "?tagging=")
 	if !hasCode(err, "NoSuchTagSet") {
 		return err
 	}
@@ -135,9 +135,9 @@ func (b *bucket) configure(ctx context.Context) error {
 		{"?tagging=", `<Tagging xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><TagSet><Tag><Key>` + bucketTag +
 			`</Key><Value>deploy</Value></Tag></TagSet></Tagging>`},
 	} {
-		_, err := b.send(ctx, &request{
-			operation: "configure bucket", method: http.MethodPut, body: []byte(setting.body),
-			header: map[string]string{contentType: "application/xml"},
+		_, err := b.send(ctx, &awsrequest.Request{
+			Operation: "configure bucket", Method: http.MethodPut, Body: []byte(setting.body),
+			Header: map[string]string{contentType: "application/xml"},
 		}, "", setting.query)
 		if err != nil {
 			return err
@@ -149,7 +149,7 @@ func (b *bucket) configure(ctx context.Context) error {
 // Has implements CodeStore. Without s3:ListBucket, S3 responds to a missing key with status 403, and Put reports a
 // missing permission.
 func (b *bucket) Has(ctx context.Context, key string) (bool, error) {
-	_, err := b.send(ctx, &request{operation: "check object in bucket", method: http.MethodHead}, key, "")
+	_, err := b.send(ctx, &awsrequest.Request{Operation: "check object in bucket", Method: http.MethodHead}, key, "")
 	e, refused := errors.AsType[*APIError](err)
 	if refused && (e.Status == http.StatusNotFound || e.Status == http.StatusForbidden) {
 		return false, nil
@@ -159,9 +159,9 @@ func (b *bucket) Has(ctx context.Context, key string) (bool, error) {
 
 // Put implements CodeStore.
 func (b *bucket) Put(ctx context.Context, key, mediaType string, body []byte) error {
-	_, err := b.send(ctx, &request{
-		operation: "upload to bucket", method: http.MethodPut, body: body,
-		header: map[string]string{contentType: mediaType},
+	_, err := b.send(ctx, &awsrequest.Request{
+		Operation: "upload to bucket", Method: http.MethodPut, Body: body,
+		Header: map[string]string{contentType: mediaType},
 	}, key, "")
 	return err
 }

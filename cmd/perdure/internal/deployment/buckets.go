@@ -1,7 +1,6 @@
 package deployment
 
 import (
-	"bytes"
 	"context"
 	"encoding/xml"
 	"fmt"
@@ -29,9 +28,9 @@ func (b *buckets) named(name string) *bucket {
 func (b *buckets) ListBuckets(ctx context.Context, prefix string) (names []string, err error) {
 	query := url.Values{"max-buckets": {"1000"}, "prefix": {prefix}}
 	for {
-		body, err := b.call(ctx, &request{
-			operation: "list buckets", service: awsrequest.ServiceS3, method: http.MethodGet,
-			url: endpointOf(awsrequest.ServiceS3, b.region, b.endpoint) + "/?" + query.Encode(),
+		body, err := b.call(ctx, &awsrequest.Request{
+			Operation: "list buckets", Service: awsrequest.ServiceS3, Method: http.MethodGet,
+			URL: endpointOf(awsrequest.ServiceS3, b.region, b.endpoint) + "/?" + query.Encode(),
 		})
 		if err != nil {
 			return nil, err
@@ -58,8 +57,8 @@ func (b *buckets) ListBuckets(ctx context.Context, prefix string) (names []strin
 // EmptyBucket implements BucketAPI.
 func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
 	for attempt := 1; ; attempt++ {
-		body, err := b.named(name).send(ctx, &request{
-			operation: "list objects of bucket", method: http.MethodGet,
+		body, err := b.named(name).send(ctx, &awsrequest.Request{
+			Operation: "list objects of bucket", Method: http.MethodGet,
 		}, "", "?versions=")
 		if hasCode(err, codeNoBucket) {
 			return nil
@@ -68,8 +67,8 @@ func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
 			return err
 		}
 		var out struct {
-			Versions []version `xml:"Version"`
-			Markers  []version `xml:"DeleteMarker"`
+			Versions []awsrequest.ObjectVersion `xml:"Version"`
+			Markers  []awsrequest.ObjectVersion `xml:"DeleteMarker"`
 		}
 		if err := xml.Unmarshal(body, &out); err != nil {
 			return fmt.Errorf("list objects of bucket %s: decode response: %w", name, err)
@@ -94,58 +93,26 @@ func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
 
 const codeNoBucket = "NoSuchBucket"
 
-// version is a version of an object or a delete marker. In a bucket without versioning, its ID is "null".
-type version struct {
-	Key string `xml:"Key"`
-	ID  string `xml:"VersionId"`
-}
-
 // deleteObjects deletes the versions of a page, at most 1,000.
-func (b *buckets) deleteObjects(ctx context.Context, name string, versions []version) error {
-	var list bytes.Buffer
-	list.WriteString(`<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet>`)
-	for _, v := range versions {
-		list.WriteString("<Object><Key>")
-		_ = xml.EscapeText(&list, []byte(v.Key)) // a buffer returns no errors
-		list.WriteString("</Key><VersionId>")
-		_ = xml.EscapeText(&list, []byte(v.ID))
-		list.WriteString("</VersionId></Object>")
-	}
-	list.WriteString("</Delete>")
-	const operation = "delete objects of bucket"
-	body, err := b.named(name).send(ctx, &request{
-		operation: operation, method: http.MethodPost, body: list.Bytes(),
-		header: map[string]string{contentType: "application/xml"},
-	}, "", "?delete=")
+func (b *buckets) deleteObjects(ctx context.Context, name string, versions []awsrequest.ObjectVersion) error {
+	list, err := awsrequest.EncodeDeletion(versions)
 	if err != nil {
 		return err
 	}
-	var out struct {
-		Errors []struct {
-			Key     string `xml:"Key"`
-			Code    string `xml:"Code"`
-			Message string `xml:"Message"`
-		} `xml:"Error"`
+	r := &awsrequest.Request{
+		Operation: "delete objects of bucket", Method: http.MethodPost, Body: list,
+		Header: map[string]string{contentType: "application/xml"},
 	}
-	if err := xml.Unmarshal(body, &out); err != nil {
-		return fmt.Errorf("%s %s: decode response: %w", operation, name, err)
+	body, err := b.named(name).send(ctx, r, "", "?delete=")
+	if err != nil {
+		return err
 	}
-	if len(out.Errors) > 0 {
-		e, status := out.Errors[0], http.StatusOK
-		if e.Code == "InternalError" || e.Code == "ServiceUnavailable" { // temporary, like a response with this code
-			status = http.StatusServiceUnavailable
-		}
-		return &APIError{
-			Operation: fmt.Sprintf("%s %s: object %s", operation, name, e.Key), Code: e.Code, Message: e.Message,
-			Status: status,
-		}
-	}
-	return nil
+	return awsrequest.DecodeDeletion(r.Operation, body)
 }
 
 // DeleteBucket implements BucketAPI.
 func (b *buckets) DeleteBucket(ctx context.Context, name string) error {
-	_, err := b.named(name).send(ctx, &request{operation: "delete bucket", method: http.MethodDelete}, "", "")
+	_, err := b.named(name).send(ctx, &awsrequest.Request{Operation: "delete bucket", Method: http.MethodDelete}, "", "")
 	if hasCode(err, codeNoBucket) {
 		return nil
 	}

@@ -81,7 +81,7 @@ func TestEmptyBucket_objectNotDeleted_fails(t *testing.T) {
 	s, c := newService(t, objects("a"),
 		response{200, `<DeleteResult><Error><Key>a</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>`})
 	err := bucketsOf(s, c).EmptyBucket(t.Context(), "code")
-	if !hasCode(err, "AccessDenied") || !strings.Contains(err.Error(), "bucket code: object a: AccessDenied: no") {
+	if !hasCode(err, "AccessDenied") || !strings.Contains(err.Error(), "bucket code: AccessDenied: object a (1 failed): no") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/perdure/perdure/internal/awsrequest"
 )
 
 // Stack is a CloudFormation stack.
@@ -118,10 +120,10 @@ type cloudFormation struct {
 func (c *cloudFormation) do(ctx context.Context, operation, action string, values url.Values, into any) error {
 	values.Set("Action", action)
 	values.Set("Version", cloudFormationVersion)
-	body, err := c.call(ctx, &request{
-		operation: operation, service: serviceCloudFormation, method: http.MethodPost, url: c.endpoint + "/",
-		header: map[string]string{contentType: "application/x-www-form-urlencoded; charset=utf-8"},
-		body:   []byte(values.Encode()),
+	body, err := c.call(ctx, &awsrequest.Request{
+		Operation: operation, Service: serviceCloudFormation, Method: http.MethodPost, URL: c.endpoint + "/",
+		Header: map[string]string{contentType: "application/x-www-form-urlencoded; charset=utf-8"},
+		Body:   []byte(values.Encode()),
 	})
 	if err != nil {
 		return err
@@ -357,5 +359,5 @@ func (c *cloudFormation) StackEvents(
 
 // endpointOf returns the endpoint of a service: the given one of an emulator, or that of the region.
 func endpointOf(service, region, given string) string {
-	return strings.TrimSuffix(cmp.Or(given, "https://"+service+"."+region+"."+dnsSuffix(region)), "/")
+	return strings.TrimSuffix(cmp.Or(given, "https://"+service+"."+region+"."+awsrequest.Domain(region)), "/")
 }

@@ -119,25 +119,15 @@ func (b *Client) CopyObject(ctx context.Context, bucket, from, to string) error 
 	return nil
 }
 
-type deleteRequest struct {
-	XMLName xml.Name        `xml:"Delete"`
-	Quiet   bool            `xml:"Quiet"`
-	Objects []deletedObject `xml:"Object"`
-}
-
-type deletedObject struct {
-	Key string `xml:"Key"`
-}
-
 // DeleteObjects implements BucketAPI.
 func (b *Client) DeleteObjects(ctx context.Context, bucket string, keys []string) error {
-	d := deleteRequest{Quiet: true, Objects: make([]deletedObject, len(keys))}
+	objects := make([]awsrequest.ObjectVersion, len(keys))
 	for i, key := range keys {
-		d.Objects[i].Key = key
+		objects[i].Key = key
 	}
-	body, err := xml.Marshal(d)
+	body, err := awsrequest.EncodeDeletion(objects)
 	if err != nil {
-		return fmt.Errorf("dynamo: encode keys to delete: %w", err)
+		return fmt.Errorf("dynamo: %w", err)
 	}
 	response, err := b.send(ctx, &request{
 		method: http.MethodPost, bucket: bucket, query: url.Values{"delete": {""}}, body: body,
@@ -146,23 +136,7 @@ func (b *Client) DeleteObjects(ctx context.Context, bucket string, keys []string
 	if err != nil {
 		return err
 	}
-	var failed struct {
-		Errors []struct {
-			Key     string `xml:"Key"`
-			Code    string `xml:"Code"`
-			Message string `xml:"Message"`
-		} `xml:"Error"`
-	}
-	if err := xml.Unmarshal(response, &failed); err != nil && len(bytes.TrimSpace(response)) > 0 {
-		return fmt.Errorf("dynamo: decode S3 response: %w", err)
-	}
-	for _, f := range failed.Errors {
-		return &awsrequest.APIError{
-			Operation: operation, Code: f.Code, Status: http.StatusOK,
-			Message: fmt.Sprintf("%s (%d of %d keys failed): %s", f.Key, len(failed.Errors), len(keys), f.Message),
-		}
-	}
-	return nil
+	return awsrequest.DecodeDeletion(operation, response)
 }
 
 // ListObjects implements BucketAPI.

@@ -1,0 +1,54 @@
+package awsrequest
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"net/http"
+)
+
+// ObjectVersion identifies an S3 object, or a version of it.
+type ObjectVersion struct {
+	Key string `xml:"Key"`
+	// VersionID is the ID of a version or delete marker, or empty for the current version.
+	VersionID string `xml:"VersionId,omitempty"`
+}
+
+// EncodeDeletion encodes the body of a DeleteObjects request for up to 1,000 objects.
+func EncodeDeletion(objects []ObjectVersion) ([]byte, error) {
+	body, err := xml.Marshal(struct {
+		XMLName xml.Name        `xml:"http://s3.amazonaws.com/doc/2006-03-01/ Delete"`
+		Quiet   bool            `xml:"Quiet"`
+		Objects []ObjectVersion `xml:"Object"`
+	}{Quiet: true, Objects: objects})
+	if err != nil {
+		return nil, fmt.Errorf("encode objects to delete: %w", err)
+	}
+	return body, nil
+}
+
+// DecodeDeletion decodes a response to a DeleteObjects request. If objects were not deleted, it returns an APIError with
+// the error of the first one, whose status is that of a response with its code.
+func DecodeDeletion(operation string, body []byte) error {
+	var out struct {
+		Errors []struct {
+			Key     string `xml:"Key"`
+			Code    string `xml:"Code"`
+			Message string `xml:"Message"`
+		} `xml:"Error"`
+	}
+	if err := xml.Unmarshal(body, &out); err != nil && len(bytes.TrimSpace(body)) > 0 {
+		return fmt.Errorf("%s: decode response: %w", operation, err)
+	}
+	if len(out.Errors) == 0 {
+		return nil
+	}
+	e, status := out.Errors[0], http.StatusOK
+	if e.Code == "InternalError" || e.Code == "ServiceUnavailable" { // temporary
+		status = http.StatusServiceUnavailable
+	}
+	return &APIError{
+		Operation: operation, Code: e.Code, Status: status,
+		Message: fmt.Sprintf("object %s (%d failed): %s", e.Key, len(out.Errors), e.Message),
+	}
+}
