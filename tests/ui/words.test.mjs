@@ -262,5 +262,5 @@ test('one sentence describes a cancellation', () => {
 
 test('relative times have one unit', () => {
   const said = (seconds) => page.ago(at(seconds), now);
-  assert.deepEqual([-2, -30, -90, -7300, -200_000, 240].map(said), ['now', '30 s ago', '1 min ago', '2 h ago', '2 d ago', 'in 4 min']);
+  assert.deepEqual([-2, -30, -90, -7300, -200_000, 240, 14_280, 86_000].map(said), ['now', '30 s ago', '1 min ago', '2 h ago', '2 d ago', 'in 4 min', 'in 4 h', 'in 1 d']);
 });

@@ -41,7 +41,9 @@ const exact = (t) => `${moment(t)} (${new Date(t).toISOString()})`;
 function ago(t, now = Date.now()) {
   const ms = now - Date.parse(t);
   if (Math.abs(ms) < 5000) return 'now';
-  const text = span(Math.abs(ms)).replace(/ (min|h|d) .*/, ' $1');
+  const all = Math.abs(ms);
+  const unit = all < 3_600_000 ? 1 : all < 23.5 * 3_600_000 ? 3_600_000 : 86_400_000; // from an hour on, the nearest one
+  const text = span(Math.round(all / unit) * unit).replace(/ (min|h|d) .*/, ' $1');
   return ms < 0 ? `in ${text}` : `${text} ago`;
 }
 
