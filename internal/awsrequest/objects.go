@@ -27,8 +27,8 @@ func EncodeDeletion(objects []ObjectVersion) ([]byte, error) {
 	return body, nil
 }
 
-// DecodeDeletion decodes a response to a DeleteObjects request. If objects were not deleted, it returns an APIError with
-// the error of the first one, whose status is that of a response with its code.
+// DecodeDeletion decodes a response to a DeleteObjects request. If objects were not deleted, it returns an APIError for
+// the first one, with the status of a response with its code.
 func DecodeDeletion(operation string, body []byte) error {
 	var out struct {
 		Errors []struct {

@@ -162,9 +162,9 @@ func TestPending_hundredThousandActivities_limitsReadsAndMemory(t *testing.T) { 
 	}
 	for id := int64(50_000); id < 55_000; id++ {
 		it := table.AttemptKey(h.instance.ExecutionID, id)
-		it[activityrecords.AttrAttempt], it[activityrecords.AttrAt], it[activityrecords.AttrFailedAt], it[activityrecords.AttrError] = table.Num(3),
-			table.Str(table.FormatTime(time.Unix(100, 0))), table.Str(table.FormatTime(time.Unix(50, 0))),
-			table.Str(failure)
+		it[activityrecords.AttrAttempt], it[activityrecords.AttrError] = table.Num(3), table.Str(failure)
+		it[activityrecords.AttrAt] = table.Str(table.FormatTime(time.Unix(100, 0)))
+		it[activityrecords.AttrFailedAt] = table.Str(table.FormatTime(time.Unix(50, 0)))
 		h.put(it)
 	}
 	for id := int64(50_000); id < 50_020; id++ {

@@ -26,12 +26,15 @@ func TestConfirm_interruptedPrompt_returnsCause(t *testing.T) {
 }
 
 func TestConfirm_answers_onlyYesConfirms(t *testing.T) {
-	for answer, confirmed := range map[string]bool{"yes\n": true, " yes \n": true, "y\n": false, "no\n": false, "": false} {
+	for _, test := range []struct {
+		answer    string
+		confirmed bool
+	}{{"yes\n", true}, {" yes \n", true}, {"y\n", false}, {"no\n", false}, {"", false}} {
 		var prompt bytes.Buffer
-		env := &cli.Env{Stdin: strings.NewReader(answer), Stderr: &prompt}
+		env := &cli.Env{Stdin: strings.NewReader(test.answer), Stderr: &prompt}
 		err := env.Confirm(t.Context(), "pause")
-		if (err == nil) != confirmed {
-			t.Errorf("answer %q: Confirm returned %v", answer, err)
+		if (err == nil) != test.confirmed {
+			t.Errorf("answer %q: Confirm returned %v", test.answer, err)
 		}
 		if got := prompt.String(); got != "pause: continue? [yes/no] " {
 			t.Errorf("prompt %q", got)

@@ -120,7 +120,8 @@ func (b *bucket) create(ctx context.Context) error {
 // configure adds the settings of the bucket, and then a tag. A bucket without the tag is the result of an interrupted
 // run.
 func (b *bucket) configure(ctx context.Context) error {
-	_, err := b.send(ctx, &awsrequest.Request{Operation: "read tags of bucket", Method: http.MethodGet}, "", "?tagging=")
+	r := &awsrequest.Request{Operation: "read tags of bucket", Method: http.MethodGet}
+	_, err := b.send(ctx, r, "", "?tagging=")
 	if !hasCode(err, "NoSuchTagSet") {
 		return err
 	}

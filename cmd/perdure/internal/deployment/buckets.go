@@ -112,7 +112,8 @@ func (b *buckets) deleteObjects(ctx context.Context, name string, versions []aws
 
 // DeleteBucket implements BucketAPI.
 func (b *buckets) DeleteBucket(ctx context.Context, name string) error {
-	_, err := b.named(name).send(ctx, &awsrequest.Request{Operation: "delete bucket", Method: http.MethodDelete}, "", "")
+	r := &awsrequest.Request{Operation: "delete bucket", Method: http.MethodDelete}
+	_, err := b.named(name).send(ctx, r, "", "")
 	if hasCode(err, codeNoBucket) {
 		return nil
 	}

@@ -49,8 +49,8 @@ func (d *deployment) change(ctx context.Context, r *ChangeSetRequest) (*Result, 
 	executed, d.running = true, true
 	if err := d.Stacks.ExecuteChangeSet(ctx, r.Stack, set, "execute-"+d.id); err != nil {
 		if _, refused := errors.AsType[*APIError](err); !refused || isTransient(err) {
-			return nil, fmt.Errorf("%w; CloudFormation may be changing stack %s; run the command again to follow it", err,
-				d.Stack)
+			return nil, fmt.Errorf("%w; CloudFormation may be changing stack %s; run the command again to follow it",
+				err, d.Stack)
 		}
 		executed, d.running = false, false
 		if hasCode(err, codeNoChangeSet, codeChangeSetState) {

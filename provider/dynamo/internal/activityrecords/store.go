@@ -1,5 +1,5 @@
-// Package activityrecords stores the records of activities. The records have the state that workers report, the run lease, the
-// current attempt of an activity that has failed before, and the crash markers of deliveries.
+// Package activityrecords stores the records of activities. The records have the state that workers report, the run
+// lease, the current attempt of an activity that has failed before, and the crash markers of deliveries.
 package activityrecords
 
 import (

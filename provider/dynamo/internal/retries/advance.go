@@ -97,7 +97,8 @@ func (c *request) advanceUpdate(o *provider.ActivityOutcome) (*types.Update, err
 		),
 		ConditionExpression: aws.String("attribute_not_exists(#attempt) OR #attempt = :failed"),
 		ExpressionAttributeNames: table.Names(
-			activityrecords.AttrAttempt, activityrecords.AttrRun, activityrecords.AttrAt, activityrecords.AttrFailedAt, activityrecords.AttrError,
+			activityrecords.AttrAttempt, activityrecords.AttrRun, activityrecords.AttrAt, activityrecords.AttrFailedAt,
+			activityrecords.AttrError,
 		),
 		ExpressionAttributeValues: table.Item{
 			":failed": table.Num(int64(o.Attempt)),

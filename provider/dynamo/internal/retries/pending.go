@@ -77,8 +77,9 @@ func (c *request) pendingUpdate(k *provider.PendingAttemptUpdate) (*types.Update
 	u := &types.Update{
 		Key: table.AttemptKey(c.Head.ExecutionID, k.ActivityID),
 		ExpressionAttributeNames: table.Names(
-			activityrecords.AttrAttempt, activityrecords.AttrPending, activityrecords.AttrPendingOf, activityrecords.AttrNextCheckID,
-			activityrecords.AttrNextCheckAt, activityrecords.AttrAt, activityrecords.AttrFailedAt, activityrecords.AttrError,
+			activityrecords.AttrAttempt, activityrecords.AttrPending, activityrecords.AttrPendingOf,
+			activityrecords.AttrNextCheckID, activityrecords.AttrNextCheckAt, activityrecords.AttrAt,
+			activityrecords.AttrFailedAt, activityrecords.AttrError,
 		),
 		ExpressionAttributeValues: table.Item{
 			":attempt": table.Num(int64(k.Attempt)),
