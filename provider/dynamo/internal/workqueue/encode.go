@@ -100,8 +100,8 @@ func RejectOutput(id int64, errorType, format string, args ...any) provider.Outp
 	}
 }
 
-// Encode encodes a work item. A work item with an exclusive key is in a FIFO queue, in the message group of its key. SQS
-// delivers the next message of a group after the previous one was deleted or became visible again.
+// Encode encodes a work item. A work item with an exclusive key is in a FIFO queue, in the message group of its key.
+// SQS delivers the next message of a group after the previous one was deleted or became visible again.
 func Encode(w *provider.WorkItem) (sqsqueue.Entry, error) {
 	e, err := sqsqueue.NewEntry(w, w.ActivityID, sqsqueue.BodyLimitFor(w.Redrive))
 	switch {
