@@ -146,11 +146,12 @@ func (ks *Keys) keysSince(ctx context.Context, since time.Time) (*knownKeys, err
 		return k, nil
 	}
 
+	readAt := ks.now() // not the time of the response, because the process can be frozen before the response arrives
 	keys, err := ks.readKeys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: read signing key of work items: %w", ks.hub, err)
 	}
-	k := &knownKeys{ks.now(), keys, keys.signers(ks.hub)}
+	k := &knownKeys{readAt, keys, keys.signers(ks.hub)}
 	ks.known.Store(k)
 	return k, nil
 }
