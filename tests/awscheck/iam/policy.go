@@ -60,7 +60,11 @@ func Parse(document string) (Policy, error) {
 		}
 		for operator, keys := range s.Condition {
 			for key, values := range keys {
-				statement.Conditions = append(statement.Conditions, Condition{operator, key, texts(values)})
+				c := Condition{operator, key, texts(values)}
+				if err := c.check(); err != nil {
+					return Policy{}, fmt.Errorf("policy: statement %d: %w", i, err)
+				}
+				statement.Conditions = append(statement.Conditions, c)
 			}
 		}
 		p.Statements = append(p.Statements, statement)
