@@ -28,8 +28,10 @@ func (c *Condition) holds(r *Request, version string) bool {
 	operator, ifExists := strings.CutSuffix(c.Operator, suffixIfExists)
 	set, operator, _ := cutSet(operator)
 	given, exists := r.Context[strings.ToLower(c.Key)]
+	exists = exists && len(given) > 0
 	if operator == operatorNull {
-		return slices.Contains(c.Values, strconv.FormatBool(!exists))
+		missing := strconv.FormatBool(!exists)
+		return slices.ContainsFunc(c.Values, func(wanted string) bool { return strings.EqualFold(wanted, missing) })
 	}
 	compare, negated, _ := comparison(operator)
 	matches := func(value string) bool {
@@ -38,12 +40,14 @@ func (c *Condition) holds(r *Request, version string) bool {
 		}) != negated
 	}
 	switch {
+	case ifExists && !exists:
+		return true
 	case set == forAllValues:
 		return !slices.ContainsFunc(given, func(value string) bool { return !matches(value) })
 	case set == forAnyValue:
 		return slices.ContainsFunc(given, matches)
-	case !exists || len(given) == 0:
-		return ifExists || negated
+	case !exists:
+		return negated
 	default:
 		return slices.ContainsFunc(given, matches)
 	}
