@@ -97,6 +97,7 @@ func TestEvaluate_condition_comparesByItsOperator(t *testing.T) {
 		"aws:securetransport": {"true"}, "s3:prefix": {"hub/1"}, "s3:max-keys": {"100"}, "aws:sourceip": {"10.1.2.3"},
 		"aws:currenttime": {"2026-01-02T03:04:05Z"}, "aws:sourcearn": {queue},
 		"dynamodb:leadingkeys": {"n#1", "n#2"}, "aws:tagkeys": {}, "aws:username": {"ada"},
+		"aws:principaltag/city": {"Köln"}, "aws:principaltag/any": {"hub/*"},
 	}
 	for condition, want := range map[string]bool{
 		`"StringEquals":{"s3:prefix":"hub/1"}`:                                      true,
@@ -112,6 +113,8 @@ func TestEvaluate_condition_comparesByItsOperator(t *testing.T) {
 		`"StringNotEquals":{"missing":"x"}`:                                         true,
 		`"StringLike":{"s3:prefix":"hub/?"}`:                                        true,
 		`"StringLike":{"s3:prefix":"*b*1"}`:                                         true,
+		`"StringLike":{"aws:PrincipalTag/city":"K?ln"}`:                             true,
+		`"StringLike":{"aws:PrincipalTag/city":"K??ln"}`:                            false,
 		`"StringNotLike":{"s3:prefix":"hub/*"}`:                                     false,
 		`"StringEquals":{"s3:prefix":"hub/1","aws:username":"bob"}`:                 false,
 		`"StringEquals":{"aws:username":"ada"},"Bool":{"aws:SecureTransport":"no"}`: false,

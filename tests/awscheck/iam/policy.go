@@ -246,14 +246,15 @@ func matchesResource(pattern, resource string) bool {
 
 // wildcard compares a text with a pattern, in which * matches any characters and ? matches one.
 func wildcard(pattern, text string) bool {
+	wanted, given := []rune(pattern), []rune(text)
 	star, mark := -1, 0 // the last *, and the text up to which it matches
 	p, t := 0, 0
-	for t < len(text) {
+	for t < len(given) {
 		switch {
-		case p < len(pattern) && pattern[p] == '*':
+		case p < len(wanted) && wanted[p] == '*':
 			star, mark = p, t
 			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
+		case p < len(wanted) && (wanted[p] == '?' || wanted[p] == given[t]):
 			p++
 			t++
 		case star >= 0:
@@ -263,7 +264,7 @@ func wildcard(pattern, text string) bool {
 			return false
 		}
 	}
-	return strings.Trim(pattern[p:], "*") == ""
+	return strings.Trim(string(wanted[p:]), "*") == ""
 }
 
 // currentVersion is the version of policies with variables.
