@@ -78,9 +78,9 @@ func comparison(operator string) (compare func(wanted, given string) bool, negat
 	}
 	switch positive {
 	case "StringEquals", "BinaryEquals":
-		return func(w, g string) bool { return w == g }, negated, true
+		return func(w, g string) bool { return unquote(w) == g }, negated, true
 	case "StringEqualsIgnoreCase":
-		return strings.EqualFold, negated, true
+		return func(w, g string) bool { return strings.EqualFold(unquote(w), g) }, negated, true
 	case "StringLike":
 		return wildcard, negated, true
 	case "ArnEquals", "ArnLike":

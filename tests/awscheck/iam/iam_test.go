@@ -154,6 +154,14 @@ func TestEvaluate_condition_comparesByItsOperator(t *testing.T) {
 		`"StringLike":{"s3:prefix":"${aws:username}"}`:                              false,
 		`"StringEquals":{"aws:username":"${aws:username}"}`:                         true,
 		`"StringEquals":{"s3:prefix":"${missing}"}`:                                 false,
+		`"StringEquals":{"s3:prefix":"${missing, 'hub/1'}"}`:                        true,
+		`"StringEquals":{"aws:username":"${aws:username,'bob'}"}`:                   true,
+		`"StringLike":{"s3:prefix":"hub/${*}"}`:                                     false,
+		`"StringLike":{"s3:prefix":"hub/${?}"}`:                                     false,
+		`"StringLike":{"aws:PrincipalTag/any":"hub/${*}"}`:                          true,
+		`"StringEquals":{"aws:PrincipalTag/any":"hub/${*}"}`:                        true,
+		`"StringEqualsIgnoreCase":{"aws:PrincipalTag/any":"HUB/${*}"}`:              true,
+		`"StringLike":{"s3:prefix":"${aws:PrincipalTag/any}"}`:                      false,
 	} {
 		t.Run(condition, func(t *testing.T) {
 			p := iam.Principal{Identity: policy(t, `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{`+condition+`}}`)}

@@ -254,7 +254,7 @@ func wildcard(pattern, text string) bool {
 		case p < len(wanted) && wanted[p] == '*':
 			star, mark = p, t
 			p++
-		case p < len(wanted) && (wanted[p] == '?' || wanted[p] == given[t]):
+		case p < len(wanted) && (wanted[p] == '?' || unquoted(wanted[p]) == given[t]):
 			p++
 			t++
 		case star >= 0:
@@ -270,8 +270,29 @@ func wildcard(pattern, text string) bool {
 // currentVersion is the version of policies with variables.
 const currentVersion = "2012-10-17"
 
-// expand replaces the variables of a pattern, such as ${aws:username}. A pattern whose variable has no value matches
-// nothing.
+// The characters * and ? that are no wildcards: those of ${*} and ${?}, and those in the value of a variable.
+const (
+	quotedStar     = '\uE000'
+	quotedQuestion = '\uE001'
+)
+
+var quote = strings.NewReplacer("*", string(quotedStar), "?", string(quotedQuestion))
+
+func unquoted(c rune) rune {
+	switch c {
+	case quotedStar:
+		return '*'
+	case quotedQuestion:
+		return '?'
+	}
+	return c
+}
+
+// unquote returns the text of an expanded pattern without wildcards.
+func unquote(text string) string { return strings.Map(unquoted, text) }
+
+// expand replaces the variables of a pattern, such as ${aws:username} or ${aws:username, 'default'}. A pattern whose
+// variable has no value matches nothing.
 func expand(pattern string, r *Request, version string) string {
 	if version != currentVersion {
 		return pattern
@@ -283,12 +304,16 @@ func expand(pattern string, r *Request, version string) string {
 		if !found {
 			return out.String()
 		}
-		name, after, _ := strings.Cut(rest, "}")
-		switch values := r.Context[strings.ToLower(name)]; {
+		variable, after, _ := strings.Cut(rest, "}")
+		name, standard, hasDefault := strings.Cut(variable, ",")
+		values := r.Context[strings.ToLower(strings.TrimSpace(name))]
+		switch {
 		case len(values) == 1:
-			out.WriteString(values[0])
+			out.WriteString(quote.Replace(values[0]))
 		case name == "*" || name == "?" || name == "$":
-			out.WriteString(name) // a literal character; treated as a wildcard
+			out.WriteString(quote.Replace(name))
+		case hasDefault && len(values) == 0:
+			out.WriteString(quote.Replace(strings.Trim(strings.TrimSpace(standard), "'")))
 		default:
 			return "\x00"
 		}
