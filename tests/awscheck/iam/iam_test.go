@@ -36,24 +36,23 @@ func TestEvaluate_statement_matchesActionAndResource(t *testing.T) {
 		statement string
 		want      iam.Decision
 	}{
-		"same":                       {sending, iam.Allowed},
-		"other action":               {`{"Effect":"Allow","Action":"sqs:ReceiveMessage","Resource":"` + queue + `"}`, iam.NotAllowed},
-		"other resource":             {`{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"` + queue + `2"}`, iam.NotAllowed},
-		"list":                       {`{"Effect":"Allow","Action":["sqs:ReceiveMessage","sqs:SendMessage"],"Resource":["x","` + queue + `"]}`, iam.Allowed},
-		"case of an action":          {`{"Effect":"Allow","Action":"SQS:sendmessage","Resource":"*"}`, iam.Allowed},
-		"wildcard of actions":        {`{"Effect":"Allow","Action":"sqs:*","Resource":"*"}`, iam.Allowed},
-		"wildcard in an action":      {`{"Effect":"Allow","Action":"sqs:Send*","Resource":"*"}`, iam.Allowed},
-		"one character":              {`{"Effect":"Allow","Action":"sqs:SendMessag?","Resource":"*"}`, iam.Allowed},
-		"one character too many":     {`{"Effect":"Allow","Action":"sqs:SendMessage?","Resource":"*"}`, iam.NotAllowed},
-		"wildcard in a resource":     {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:sqs:*:123456789012:hub-*.fifo"}`, iam.Allowed},
-		"case of a resource":         {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:sqs:*:123456789012:HUB-*"}`, iam.NotAllowed},
-		"wildcard across parts":      {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:sqs:*"}`, iam.NotAllowed},
-		"other actions":              {`{"Effect":"Allow","NotAction":"sqs:ReceiveMessage","Resource":"*"}`, iam.Allowed},
-		"all but this action":        {`{"Effect":"Allow","NotAction":["sqs:Send*"],"Resource":"*"}`, iam.NotAllowed},
-		"other resources":            {`{"Effect":"Allow","Action":"*","NotResource":"arn:aws:sqs:*:*:other"}`, iam.Allowed},
-		"all but this resource":      {`{"Effect":"Allow","Action":"*","NotResource":"` + queue + `"}`, iam.NotAllowed},
-		"neither action nor its not": {`{"Effect":"Allow","Resource":"*"}`, iam.NotAllowed},
-		"denied":                     {`{"Effect":"Deny","Action":"*","Resource":"*"}`, iam.Denied},
+		"same":                   {sending, iam.Allowed},
+		"other action":           {`{"Effect":"Allow","Action":"sqs:ReceiveMessage","Resource":"` + queue + `"}`, iam.NotAllowed},
+		"other resource":         {`{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"` + queue + `2"}`, iam.NotAllowed},
+		"list":                   {`{"Effect":"Allow","Action":["sqs:ReceiveMessage","sqs:SendMessage"],"Resource":["x","` + queue + `"]}`, iam.Allowed},
+		"case of an action":      {`{"Effect":"Allow","Action":"SQS:sendmessage","Resource":"*"}`, iam.Allowed},
+		"wildcard of actions":    {`{"Effect":"Allow","Action":"sqs:*","Resource":"*"}`, iam.Allowed},
+		"wildcard in an action":  {`{"Effect":"Allow","Action":"sqs:Send*","Resource":"*"}`, iam.Allowed},
+		"one character":          {`{"Effect":"Allow","Action":"sqs:SendMessag?","Resource":"*"}`, iam.Allowed},
+		"one character too many": {`{"Effect":"Allow","Action":"sqs:SendMessage?","Resource":"*"}`, iam.NotAllowed},
+		"wildcard in a resource": {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:sqs:*:123456789012:hub-*.fifo"}`, iam.Allowed},
+		"case of a resource":     {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:sqs:*:123456789012:HUB-*"}`, iam.NotAllowed},
+		"wildcard across parts":  {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:sqs:*"}`, iam.NotAllowed},
+		"other actions":          {`{"Effect":"Allow","NotAction":"sqs:ReceiveMessage","Resource":"*"}`, iam.Allowed},
+		"all but this action":    {`{"Effect":"Allow","NotAction":["sqs:Send*"],"Resource":"*"}`, iam.NotAllowed},
+		"other resources":        {`{"Effect":"Allow","Action":"*","NotResource":"arn:aws:sqs:*:*:other"}`, iam.Allowed},
+		"all but this resource":  {`{"Effect":"Allow","Action":"*","NotResource":"` + queue + `"}`, iam.NotAllowed},
+		"denied":                 {`{"Effect":"Deny","Action":"*","Resource":"*"}`, iam.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := iam.Principal{Identity: policy(t, c.statement)}
@@ -211,6 +210,13 @@ func TestParse_invalidDocument_isRejected(t *testing.T) {
 		"no effect":      `{"Statement":{"Action":"*","Resource":"*"}}`,
 		"unknown effect": `{"Statement":{"Effect":"allow","Action":"*","Resource":"*"}}`,
 		"number":         `{"Statement":{"Effect":"Allow","Action":5,"Resource":"*"}}`,
+		"no action":      `{"Statement":[{"Effect":"Deny","Resource":"*"}]}`,
+		"two actions":    `{"Statement":[{"Effect":"Deny","Action":"*","NotAction":"s3:*","Resource":"*"}]}`,
+		"no resource":    `{"Statement":[{"Effect":"Deny","Action":"*"}]}`,
+		"no service":     `{"Statement":{"Effect":"Deny","Action":"sqs","Resource":"*"}}`,
+		"two services":   `{"Statement":{"Effect":"Deny","NotAction":["s?s:*"],"Resource":"*"}}`,
+		"misspelling":    `{"Statement":[{"Effect":"Deny","Action":"*","Resource":"*","Conditions":{}}]}`,
+		"no principal":   `{"Statement":{"Effect":"Deny","Action":"*","Resource":"*","NotPrincipal":"*"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := iam.Parse(document); err == nil {

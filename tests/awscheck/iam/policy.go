@@ -3,7 +3,9 @@
 package iam
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,15 +46,16 @@ const (
 func Parse(document string) (Policy, error) {
 	var raw struct {
 		Version   string                  `json:"Version"`
+		ID        string                  `json:"Id"`
 		Statement oneOrMany[rawStatement] `json:"Statement"`
 	}
-	if err := json.Unmarshal([]byte(document), &raw); err != nil {
+	if err := decode([]byte(document), &raw); err != nil {
 		return Policy{}, fmt.Errorf("policy: %w", err)
 	}
 	p := Policy{Version: raw.Version}
 	for i, s := range raw.Statement {
-		if s.Effect != allow && s.Effect != deny {
-			return Policy{}, fmt.Errorf("policy: statement %d: effect %q", i, s.Effect)
+		if err := s.check(); err != nil {
+			return Policy{}, fmt.Errorf("policy: statement %d: %w", i, err)
 		}
 		statement := Statement{
 			Effect: s.Effect, Actions: s.Action, NotActions: s.NotAction, Resources: s.Resource,
@@ -72,7 +75,19 @@ func Parse(document string) (Policy, error) {
 	return p, nil
 }
 
+// decode rejects unknown elements like IAM. A statement with a misspelled element would apply to other requests. It
+// also rejects NotPrincipal, which is not evaluated.
+func decode(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	return nil
+}
+
 type rawStatement struct {
+	ID          string                               `json:"Sid"`
 	Effect      string                               `json:"Effect"`
 	Action      oneOrMany[string]                    `json:"Action"`
 	NotAction   oneOrMany[string]                    `json:"NotAction"`
@@ -82,18 +97,34 @@ type rawStatement struct {
 	Condition   map[string]map[string]oneOrMany[any] `json:"Condition"`
 }
 
+// check returns an error if IAM rejects the elements of a statement.
+func (s *rawStatement) check() error {
+	switch {
+	case s.Effect != allow && s.Effect != deny:
+		return fmt.Errorf("effect %q", s.Effect)
+	case (s.Action == nil) == (s.NotAction == nil):
+		return errors.New("want either Action or NotAction")
+	case (s.Resource == nil) == (s.NotResource == nil):
+		return errors.New("want either Resource or NotResource")
+	}
+	for _, action := range slices.Concat(s.Action, s.NotAction) {
+		if service, _, ok := strings.Cut(action, ":"); action != "*" && (!ok || strings.ContainsAny(service, "*?")) {
+			return fmt.Errorf("action %q has no service", action)
+		}
+	}
+	return nil
+}
+
 // oneOrMany is a value, or a list of values.
 type oneOrMany[T any] []T
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (o *oneOrMany[T]) UnmarshalJSON(text []byte) error {
-	var many []T
-	if err := json.Unmarshal(text, &many); err == nil {
-		*o = many
-		return nil
+	if bytes.HasPrefix(text, []byte("[")) {
+		return decode(text, (*[]T)(o))
 	}
 	var one T
-	if err := json.Unmarshal(text, &one); err != nil {
+	if err := decode(text, &one); err != nil {
 		return fmt.Errorf("neither a value nor a list: %w", err)
 	}
 	*o = []T{one}
