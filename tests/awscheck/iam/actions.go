@@ -1,6 +1,7 @@
 package iam
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -62,7 +63,7 @@ var services = map[string]func(c *call) ([]Request, error){
 	"kms":       kms,
 	"events":    events,
 	"iam":       roles,
-	"sts":       func(*call) ([]Request, error) { return nil, nil },
+	"sts":       sts,
 }
 
 // call is an operation with its input.
@@ -260,6 +261,15 @@ func scheduler(c *call) ([]Request, error) {
 		})
 	}
 	return all, nil
+}
+
+// sts returns no request for an operation that needs no permission. Others, such as AssumeRole, also depend on the trust
+// policy of a role, which this package does not evaluate.
+func sts(c *call) ([]Request, error) {
+	if c.name == "GetCallerIdentity" || c.name == "GetSessionToken" {
+		return nil, nil
+	}
+	return nil, errors.New("the trust policy of the role is not evaluated")
 }
 
 // lambdaLists are operations of Lambda without a resource.

@@ -345,6 +345,7 @@ func TestRequests_unknownOperation_isAnError(t *testing.T) {
 		{"sqs:SendMessage", `{"QueueUrl":"http://127.0.0.1/q"}`},
 		{"kms:Decrypt", `{}`},
 		{"lambda:GetFunction", `{}`},
+		{"sts:AssumeRole", `{"RoleArn":"arn:aws:iam::123456789012:role/r"}`},
 	} {
 		if needed, err := iam.Requests(call(t, c.operation, c.input), place); err == nil {
 			t.Errorf("%s: got %v", c.operation, needed)
