@@ -28,6 +28,9 @@ func checkExpressions(r *report, path string, in fields, names ...string) {
 		}
 		found = true
 		checkExpression(r, join(path, name), expression)
+		if fault := parse(in, name).fault; fault != "" && strings.TrimSpace(expression) != "" {
+			r.addf(join(path, name), "%s", fault)
+		}
 		checkNames(r, join(path, name), expression, keywords(name))
 		for _, token := range tokens(expression) {
 			if token[0] == '#' || token[0] == ':' {
