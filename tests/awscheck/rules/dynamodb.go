@@ -242,6 +242,7 @@ func query(r *report, in fields) {
 	if !ok || in[keyExpression] == nil {
 		return
 	}
+	checkKeyTerms(r, in, keys)
 	used := attributes(in, keyExpression)
 	if !slices.Contains(used, keys.Partition) {
 		r.addf(keyExpression, "the condition lacks the partition key %s", keys.Partition)
