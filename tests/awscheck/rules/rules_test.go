@@ -83,6 +83,7 @@ func TestCheck_item_violatesOneRule(t *testing.T) {
 		"too large by a blob":   {"dynamodb:PutItem", put(`,"a":{"B":"` + strings.Repeat("AAAA", 136534) + `"}`), "Item: the item has 409609 bytes"},
 		"two types":             {"dynamodb:PutItem", put(`,"a":{"S":"x","N":"1"}`), "Item.a: the value has 2 types, want 1"},
 		"no type":               {"dynamodb:PutItem", put(`,"a":{}`), "Item.a: the value has 0 types, want 1"},
+		"no value":              {"dynamodb:PutItem", put(`,"a":{"S":null}`), "Item.a: the value has none of the types"},
 		"unknown type":          {"dynamodb:PutItem", put(`,"a":{"X":"1"}`), "Item.a: the value has none of the types"},
 		"null that is false":    {"dynamodb:PutItem", put(`,"a":{"NULL":false}`), "Item.a: NULL is not true"},
 		"empty name":            {"dynamodb:PutItem", put(`,"":{"S":"x"}`), "Item: an attribute name is empty"},
@@ -91,6 +92,9 @@ func TestCheck_item_violatesOneRule(t *testing.T) {
 		"set with a repetition": {"dynamodb:PutItem", put(`,"a":{"NS":["1","1"]}`), "Item.a: the set has a value twice"},
 		"text for a number":     {"dynamodb:PutItem", put(`,"a":{"N":"x"}`), `Item.a: "x" is not a number`},
 		"empty number":          {"dynamodb:PutItem", put(`,"a":{"N":""}`), `Item.a: "" is not a number`},
+		"two signs":             {"dynamodb:PutItem", put(`,"a":{"N":"+-1"}`), `Item.a: "+-1" is not a number`},
+		"no exponent":           {"dynamodb:PutItem", put(`,"a":{"N":"1e"}`), `Item.a: "1e" is not a number`},
+		"set of a number twice": {"dynamodb:PutItem", put(`,"a":{"NS":["10","1.0e1"]}`), "Item.a: the set has a value twice"},
 		"number of 39 digits":   {"dynamodb:PutItem", put(`,"a":{"N":"` + strings.Repeat("1", 39) + `"}`), "Item.a: the number has 39 digits, want at most 38"},
 		"huge number":           {"dynamodb:PutItem", put(`,"a":{"N":"1e126"}`), "Item.a: the number has the magnitude 126"},
 		"tiny number":           {"dynamodb:PutItem", put(`,"a":{"N":"0.01e-129"}`), "Item.a: the number has the magnitude -131"},
@@ -318,7 +322,7 @@ func TestCheck_requestAtTheLimits_isAccepted(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ operation, input string }{
 		"item of 400 KB":      {"dynamodb:PutItem", put(`,"a":{"S":"` + text(400<<10-7) + `"}`)},
-		"values":              {"dynamodb:PutItem", put(`,"n":{"N":"-1.50e125"},"z":{"N":"0"},"t":{"N":"1e-130"},"s":{"SS":["a","b"]},"e":{"S":""},"d":{"N":"` + strings.Repeat("1", 38) + `"}`)},
+		"values":              {"dynamodb:PutItem", put(`,"n":{"N":"-1.50e125"},"z":{"N":"0"},"t":{"N":"1e-130"},"s":{"SS":["a","b"]},"e":{"S":""},"d":{"N":"` + strings.Repeat("1", 38) + `"},"ns":{"NS":["0","-1","+1","1.5"]}`)},
 		"update":              {"dynamodb:UpdateItem", update("SET #a.b = :v, a.c = if_not_exists(a.c, :v), due = :v REMOVE d[1], d[0] ADD n :n", names+`{"#a":"a"}`+values+`{":v":{"S":"x"},":n":{"N":"1"}}`)},
 		"keywords":            {"dynamodb:DeleteItem", `{"TableName":"hub",` + key + `,"ConditionExpression":"a Between :v AND :v and not size (b) in (:v) OR #status = :v"` + names + `{"#status":"status"}` + values + `{":v":{"N":"1"}}}`},
 		"update of nothing":   {"dynamodb:UpdateItem", `{"TableName":"hub",` + key + `}`},
