@@ -58,6 +58,7 @@ var checks = map[string]func(r *report, in fields){
 	"sqs:ReceiveMessage":               receiveMessage,
 	"sqs:ChangeMessageVisibility":      changeVisibility,
 	"sqs:ChangeMessageVisibilityBatch": changeVisibilityBatch,
+	"sqs:DeleteMessage":                deleteMessage,
 	"sqs:DeleteMessageBatch":           deleteMessageBatch,
 
 	"scheduler:CreateSchedule": schedule,

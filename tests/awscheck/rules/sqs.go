@@ -81,8 +81,18 @@ func checkMessageAttributes(r *report, path string, all fields) (size int) {
 		kind, _, _ := strings.Cut(text(value, "DataType"), ".")
 		content := text(value, "StringValue")
 		size += len(name) + len(text(value, "DataType")) + len(content)
+		if n := len(text(value, "DataType")); n > mostAttributeName {
+			r.addf(join(path, name), "the type has %d bytes, want at most %d", n, mostAttributeName)
+		}
+		if i := strings.IndexFunc(content, isForbidden); i >= 0 {
+			r.addf(join(path, name), "the value has a character at byte %d that SQS rejects", i)
+		}
 		switch kind {
-		case "String", "Number":
+		case "String":
+		case "Number":
+			if _, ok := decimalOf(content); !ok && content != "" {
+				r.addf(join(path, name), "%q is not a number", shorten(content))
+			}
 		case "Binary":
 			content = text(value, "BinaryValue")
 			size += blobBytes(content)
@@ -151,6 +161,8 @@ func changeVisibilityBatch(r *report, in fields) {
 		checkReceipt(r, path, entry)
 	}
 }
+
+func deleteMessage(r *report, in fields) { checkReceipt(r, "", in) }
 
 func deleteMessageBatch(r *report, in fields) {
 	for i, entry := range checkBatch(r, in) {
