@@ -166,6 +166,9 @@ func TestCheck_query_violatesOneRule(t *testing.T) {
 		"start without index keys": {"dynamodb:Scan", query(`"IndexName":"byDue","ExclusiveStartKey":` + item(`,"due":{"S":"d"}`)), "ExclusiveStartKey: the key attribute created is missing"},
 		"start with attributes":    {"dynamodb:Scan", query(`"ExclusiveStartKey":` + item(`,"due":{"S":"d"}`)), "ExclusiveStartKey: due is not a key attribute"},
 		"nothing selected":         {"dynamodb:Scan", query(`"Select":"SPECIFIC_ATTRIBUTES"`), "Select: SPECIFIC_ATTRIBUTES requires a projection"},
+		"projection of no index":   {"dynamodb:Scan", query(`"Select":"ALL_PROJECTED_ATTRIBUTES"`), "Select: ALL_PROJECTED_ATTRIBUTES requires an index"},
+		"segment of no scan":       {"dynamodb:Scan", query(`"Segment":0`), "Segment: a parallel scan has both"},
+		"segment after the last":   {"dynamodb:Scan", query(`"Segment":4,"TotalSegments":4`), "Segment: 4 is not from 0 to 3"},
 		"count of a projection":    {"dynamodb:Scan", query(`"Select":"COUNT","ProjectionExpression":"a"`), "Select: COUNT excludes a projection"},
 	} {
 		t.Run(name, c.run)
