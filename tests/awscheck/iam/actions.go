@@ -291,8 +291,8 @@ func scheduler(c *call) ([]Request, error) {
 	return all, nil
 }
 
-// sts returns no request for an operation that needs no permission. Others, such as AssumeRole, also depend on the trust
-// policy of a role, which this package does not evaluate.
+// sts returns no request for an operation that needs no permission. Others, such as AssumeRole, also depend on the
+// trust policy of a role, which this package does not evaluate.
 func sts(c *call) ([]Request, error) {
 	if c.name == "GetCallerIdentity" || c.name == "GetSessionToken" {
 		return nil, nil

@@ -61,7 +61,8 @@ func s3(c *call) ([]Request, error) {
 		var all []Request
 		for _, o := range objects(object(c.in, "Delete"), "Objects") {
 			all = append(all, Request{
-				Action: ofVersion(deleteObject, text(o, "VersionId")), Resource: bucketARN(bucket) + "/" + text(o, "Key"),
+				Action:   ofVersion(deleteObject, text(o, "VersionId")),
+				Resource: bucketARN(bucket) + "/" + text(o, "Key"),
 			})
 		}
 		return all, nil
