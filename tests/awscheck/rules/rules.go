@@ -66,6 +66,7 @@ var checks = map[string]func(r *report, in fields){
 	"lambda:Invoke":            invoke,
 	"ssm:PutParameter":         putParameter,
 	"s3:GetObject":             checkObject,
+	"s3:HeadObject":            checkObject,
 	"s3:PutObject":             checkObject,
 	"s3:DeleteObject":          checkObject,
 	"s3:CopyObject":            checkObject,
