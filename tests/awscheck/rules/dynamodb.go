@@ -309,6 +309,12 @@ func queriedKeys(r *report, in fields) (Keys, bool) {
 			}
 		}
 	}
+	checkSelect(r, in)
+	return keys, true
+}
+
+// checkSelect checks which attributes a request selects.
+func checkSelect(r *report, in fields) {
 	if text(in, "Select") == "SPECIFIC_ATTRIBUTES" && in[projectionExpression] == nil && in["AttributesToGet"] == nil {
 		r.addf("Select", "SPECIFIC_ATTRIBUTES requires a projection")
 	}
@@ -318,5 +324,4 @@ func queriedKeys(r *report, in fields) (Keys, bool) {
 	if s := text(in, "Select"); in[projectionExpression] != nil && s != "" && s != "SPECIFIC_ATTRIBUTES" {
 		r.addf("Select", "%s excludes a projection", s)
 	}
-	return keys, true
 }

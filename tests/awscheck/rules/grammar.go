@@ -121,7 +121,7 @@ func (p *parser) one() {
 		p.expect(")")
 		return
 	}
-	if p.isCall() && p.peek() != "size" {
+	if p.isCall() && p.peek() != sizeOf {
 		p.test()
 		return
 	}
@@ -130,7 +130,7 @@ func (p *parser) one() {
 
 // tests are the functions that return a boolean, with the number of their operands.
 var tests = map[string]int{
-	"attribute_exists": 1, "attribute_not_exists": 1, "attribute_type": 2, "begins_with": 2, "contains": 2,
+	"attribute_exists": 1, "attribute_not_exists": 1, "attribute_type": 2, beginsWith: 2, "contains": 2,
 }
 
 // test parses a call of a function that returns a boolean.
@@ -155,7 +155,7 @@ func (p *parser) test() {
 	if strings.HasPrefix(name, "attribute_") && isValue(t.operands[0]) {
 		p.failf("%s requires a path", name)
 	}
-	if name == "begins_with" {
+	if name == beginsWith {
 		p.wantType(name, t.operands[1], "S", "B")
 	}
 	p.terms = append(p.terms, t)
@@ -165,14 +165,14 @@ var comparators = []string{"=", "<>", "<", "<=", ">", ">="}
 
 func (p *parser) comparison() {
 	t := term{operands: [][]string{p.operand()}}
-	operator, ok := p.accept(append([]string{"BETWEEN", "IN"}, comparators...)...)
+	operator, ok := p.accept(append([]string{between, "IN"}, comparators...)...)
 	if !ok {
 		p.failf("want an operator, got %q", shorten(p.peek()))
 		return
 	}
 	t.operator = operator
 	switch operator {
-	case "BETWEEN":
+	case between:
 		t.operands = append(t.operands, p.operand())
 		p.expect("AND")
 		t.operands = append(t.operands, p.operand())
@@ -196,12 +196,12 @@ func (p *parser) operand() []string {
 	switch {
 	case strings.HasPrefix(p.peek(), ":"):
 		return []string{p.next()}
-	case p.isCall() && p.peek() == "size":
+	case p.isCall() && p.peek() == sizeOf:
 		p.next()
 		p.expect("(")
 		path := p.operand()
 		p.expect(")")
-		return []string{"size", strings.Join(path, "")}
+		return []string{sizeOf, strings.Join(path, "")}
 	default:
 		return p.path()
 	}

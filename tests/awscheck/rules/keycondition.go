@@ -3,7 +3,7 @@ package rules
 import "slices"
 
 // sortOperators are the operators of a condition on a sort key. A condition on a partition key has only =.
-var sortOperators = []string{"=", "<", "<=", ">", ">=", "BETWEEN", "begins_with"}
+var sortOperators = []string{"=", "<", "<=", ">", ">=", between, beginsWith}
 
 // checkKeyTerms checks the terms of a key condition: at most one for each key attribute.
 func checkKeyTerms(r *report, in fields, keys Keys) {
