@@ -29,6 +29,7 @@ import (
 //	R8  two operators rotate at once   they add or remove keys
 //	R9  a hub whose table cannot be read when a process has to read the keys again
 //	R10 a wrong clock                  of the machine that adds the key
+//	R11 a process that is frozen       while it reads the keys
 const (
 	signingDelay = 15 * time.Minute
 	maxCached    = 24 * time.Hour
@@ -436,4 +437,29 @@ func TestKeyRotation_operatorWithWrongClock_tokensAreAccepted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// R11: a process is frozen between the read of the keys and its response. The keys are as old as the read, so that the
+// process reads them again.
+func TestKeyRotation_processIsFrozenDuringRead_readsKeysAgain(t *testing.T) {
+	t.Parallel()
+	onKeyring(t, func(k *keyring) {
+		t := k.t
+		verifier, first := k.process(), k.sign(k.process())
+		k.set(func(_ context.Context, c simaws.Call, next func() error) error {
+			err := next()
+			if readsKeys(c) {
+				k.set(nil)
+				k.add()
+				time.Sleep(time.Hour)
+			}
+			return err
+		})
+		if !k.accepts(verifier, first) {
+			t.Error("a token of the old key is rejected")
+		}
+		if latest := k.sign(k.process()); latest.key(t) != "2" || !k.accepts(verifier, latest) {
+			t.Errorf("a token of key %s is rejected, keys %s", latest.key(t), k.states())
+		}
+	})
 }

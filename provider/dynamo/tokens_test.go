@@ -269,6 +269,38 @@ func TestSigningKey_tokenOfUnknownKey_costsOneReadAMinute(t *testing.T) {
 	})
 }
 
+// While the table is throttled, the tokens of a renewal of 100 leases share a read and its retries.
+func TestSigningKey_tableIsThrottled_manyTokensShareTheFailedRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeyring(t)
+		p := k.process()
+		good := k.token(p)
+		time.Sleep(20 * time.Minute)
+		k.set(func(_ context.Context, c simaws.Call, next func() error) error {
+			if readsKeys(c) {
+				time.Sleep(100 * time.Millisecond)
+				return &types.ProvisionedThroughputExceededException{}
+			}
+			return next()
+		})
+		began := time.Now()
+		for range 100 {
+			if !k.opens(p, good) {
+				t.Fatal("a token of a cached key is rejected while the table is throttled")
+			}
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("100 tokens took %v with %d reads, want the time of one failed read", took, k.polls())
+		}
+		k.set(nil)
+		time.Sleep(10 * time.Second)
+		if !k.opens(p, good) || k.polls() != 1 {
+			t.Errorf("%d reads after the failure, want 1", k.polls())
+		}
+	})
+}
+
 func last[T any](_ T, err error) error { return err }
 
 // An invalid item among the keys is skipped and logged, and all other work continues.

@@ -1,8 +1,10 @@
 package iam
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/tests/awscheck/model"
@@ -62,7 +64,7 @@ var services = map[string]func(c *call) ([]Request, error){
 	"kms":       kms,
 	"events":    events,
 	"iam":       roles,
-	"sts":       func(*call) ([]Request, error) { return nil, nil },
+	"sts":       sts,
 }
 
 // call is an operation with its input.
@@ -136,7 +138,7 @@ func dynamodb(c *call) ([]Request, error) {
 	case "BatchGetItem", "BatchWriteItem":
 		var all []Request
 		for table := range object(c.in, "RequestItems") {
-			all = append(all, Request{Action: "dynamodb:" + c.name, Resource: c.arn("dynamodb", "table/", table)})
+			all = append(all, c.batch(table))
 		}
 		return all, nil
 	case "ListTables", "DescribeLimits", "DescribeEndpoints", "ListBackups":
@@ -168,6 +170,33 @@ func (c *call) item(action string, in fields) Request {
 	return r
 }
 
+// batch returns the request for the items of a table in a batch, with their partition keys.
+func (c *call) batch(table string) Request {
+	requests := object(c.in, "RequestItems")
+	var keys []string
+	for _, write := range objects(requests, table) {
+		for action := range write {
+			keys = append(keys, c.leadingKey(table, object(write, action)))
+		}
+	}
+	for _, key := range objects(object(requests, table), "Keys") {
+		keys = append(keys, c.leadingKey(table, fields{"Key": key}))
+	}
+	r := Request{
+		Action: "dynamodb:" + c.name, Resource: c.arn("dynamodb", "table/", table), Context: map[string][]string{},
+	}
+	if keys = slices.DeleteFunc(keys, func(key string) bool { return key == "" }); len(keys) > 0 {
+		r.Context["dynamodb:leadingkeys"] = keys
+	}
+	return r
+}
+
+// spaced separates the operators of an expression from its names.
+var spaced = strings.NewReplacer("=", " = ", "(", " ", ")", " ")
+
+// scalar returns a value of a key attribute.
+func scalar(value fields) string { return text(value, "S") + text(value, "N") + text(value, "B") }
+
 // leadingKey returns the partition key of an item, or of a query with a condition such as "pk = :pk".
 func (c *call) leadingKey(table string, in fields) string {
 	if c.PartitionKey == nil {
@@ -176,20 +205,20 @@ func (c *call) leadingKey(table string, in fields) string {
 	name := c.PartitionKey(table)
 	for _, member := range []string{"Key", "Item"} {
 		if value := object(object(in, member), name); value != nil {
-			return text(value, "S")
+			return scalar(value)
 		}
 	}
 	if text(in, "IndexName") != "" {
 		return ""
 	}
-	words := strings.Fields(text(in, "KeyConditionExpression"))
+	words := strings.Fields(spaced.Replace(text(in, "KeyConditionExpression")))
 	for i := 0; i+2 < len(words); i++ {
 		attribute := words[i]
 		if alias := text(object(in, "ExpressionAttributeNames"), attribute); alias != "" {
 			attribute = alias
 		}
 		if attribute == name && words[i+1] == "=" {
-			return text(object(object(in, "ExpressionAttributeValues"), words[i+2]), "S")
+			return scalar(object(object(in, "ExpressionAttributeValues"), words[i+2]))
 		}
 	}
 	return ""
@@ -260,6 +289,15 @@ func scheduler(c *call) ([]Request, error) {
 		})
 	}
 	return all, nil
+}
+
+// sts returns no request for an operation that needs no permission. Others, such as AssumeRole, also depend on the
+// trust policy of a role, which this package does not evaluate.
+func sts(c *call) ([]Request, error) {
+	if c.name == "GetCallerIdentity" || c.name == "GetSessionToken" {
+		return nil, nil
+	}
+	return nil, errors.New("the trust policy of the role is not evaluated")
 }
 
 // lambdaLists are operations of Lambda without a resource.

@@ -1,6 +1,7 @@
 package iam
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -8,41 +9,56 @@ import (
 	"time"
 )
 
+// check returns an error if IAM does not have the operator of a condition.
+func (c *Condition) check() error {
+	operator, ifExists := strings.CutSuffix(c.Operator, suffixIfExists)
+	set, operator, hasSet := cutSet(operator)
+	_, _, known := comparison(operator)
+	switch {
+	case hasSet && set != forAllValues && set != forAnyValue,
+		operator == operatorNull && (hasSet || ifExists),
+		operator != operatorNull && !known:
+		return fmt.Errorf("unknown operator %q", c.Operator)
+	}
+	return nil
+}
+
 // holds reports whether a condition is true for a request.
 func (c *Condition) holds(r *Request, version string) bool {
-	operator, ifExists := strings.CutSuffix(c.Operator, "IfExists")
-	set, operator, hasSet := cutSet(operator)
+	operator, ifExists := strings.CutSuffix(c.Operator, suffixIfExists)
+	set, operator, _ := cutSet(operator)
 	given, exists := r.Context[strings.ToLower(c.Key)]
-	if operator == "Null" {
-		return slices.Contains(c.Values, strconv.FormatBool(!exists))
+	exists = exists && len(given) > 0
+	if operator == operatorNull {
+		missing := strconv.FormatBool(!exists)
+		return slices.ContainsFunc(c.Values, func(wanted string) bool { return strings.EqualFold(wanted, missing) })
 	}
-	compare, negated, known := comparison(operator)
-	if !known {
-		return false
-	}
+	compare, negated, _ := comparison(operator)
 	matches := func(value string) bool {
 		return slices.ContainsFunc(c.Values, func(wanted string) bool {
 			return compare(expand(wanted, r, version), value)
 		}) != negated
 	}
 	switch {
+	case ifExists && !exists:
+		return true
 	case set == forAllValues:
 		return !slices.ContainsFunc(given, func(value string) bool { return !matches(value) })
 	case set == forAnyValue:
 		return slices.ContainsFunc(given, matches)
-	case hasSet:
-		return false
-	case !exists || len(given) == 0:
-		return ifExists || negated
+	case !exists:
+		return negated
 	default:
 		return slices.ContainsFunc(given, matches)
 	}
 }
 
-// Qualifiers of operators for keys with several values.
+// Parts of operators. The qualifiers are for keys with several values.
 const (
-	forAllValues = "ForAllValues"
-	forAnyValue  = "ForAnyValue"
+	forAllValues   = "ForAllValues"
+	forAnyValue    = "ForAnyValue"
+	suffixIfExists = "IfExists"
+	operatorNull   = "Null"
 )
 
 func cutSet(operator string) (set, rest string, found bool) {
@@ -57,17 +73,20 @@ func cutSet(operator string) (set, rest string, found bool) {
 func comparison(operator string) (compare func(wanted, given string) bool, negated, known bool) {
 	positive := strings.Replace(operator, "Not", "", 1)
 	negated = positive != operator
+	if negated && !slices.Contains(negatable, positive) {
+		return nil, false, false
+	}
 	switch positive {
 	case "StringEquals", "BinaryEquals":
-		return func(w, g string) bool { return w == g }, negated, true
+		return func(w, g string) bool { return unquote(w) == g }, negated, true
 	case "StringEqualsIgnoreCase":
-		return strings.EqualFold, negated, true
+		return func(w, g string) bool { return strings.EqualFold(unquote(w), g) }, negated, true
 	case "StringLike":
 		return wildcard, negated, true
 	case "ArnEquals", "ArnLike":
 		return matchesResource, negated, true
 	case "Bool":
-		return strings.EqualFold, false, !negated
+		return strings.EqualFold, false, true
 	case "IpAddress":
 		return inRange, negated, true
 	}
@@ -78,6 +97,12 @@ func comparison(operator string) (compare func(wanted, given string) bool, negat
 		return dates(order), negated, true
 	}
 	return nil, false, false
+}
+
+// negatable are the operators that also exist with Not.
+var negatable = []string{
+	"StringEquals", "StringEqualsIgnoreCase", "StringLike", "NumericEquals", "DateEquals", "ArnEquals", "ArnLike",
+	"IpAddress",
 }
 
 // ordered returns the order of an operator of a type: whether it accepts given values that are less than, equal to or

@@ -36,24 +36,23 @@ func TestEvaluate_statement_matchesActionAndResource(t *testing.T) {
 		statement string
 		want      iam.Decision
 	}{
-		"same":                       {sending, iam.Allowed},
-		"other action":               {`{"Effect":"Allow","Action":"sqs:ReceiveMessage","Resource":"` + queue + `"}`, iam.NotAllowed},
-		"other resource":             {`{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"` + queue + `2"}`, iam.NotAllowed},
-		"list":                       {`{"Effect":"Allow","Action":["sqs:ReceiveMessage","sqs:SendMessage"],"Resource":["x","` + queue + `"]}`, iam.Allowed},
-		"case of an action":          {`{"Effect":"Allow","Action":"SQS:sendmessage","Resource":"*"}`, iam.Allowed},
-		"wildcard of actions":        {`{"Effect":"Allow","Action":"sqs:*","Resource":"*"}`, iam.Allowed},
-		"wildcard in an action":      {`{"Effect":"Allow","Action":"sqs:Send*","Resource":"*"}`, iam.Allowed},
-		"one character":              {`{"Effect":"Allow","Action":"sqs:SendMessag?","Resource":"*"}`, iam.Allowed},
-		"one character too many":     {`{"Effect":"Allow","Action":"sqs:SendMessage?","Resource":"*"}`, iam.NotAllowed},
-		"wildcard in a resource":     {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:sqs:*:123456789012:hub-*.fifo"}`, iam.Allowed},
-		"case of a resource":         {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:sqs:*:123456789012:HUB-*"}`, iam.NotAllowed},
-		"wildcard across parts":      {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:sqs:*"}`, iam.NotAllowed},
-		"other actions":              {`{"Effect":"Allow","NotAction":"sqs:ReceiveMessage","Resource":"*"}`, iam.Allowed},
-		"all but this action":        {`{"Effect":"Allow","NotAction":["sqs:Send*"],"Resource":"*"}`, iam.NotAllowed},
-		"other resources":            {`{"Effect":"Allow","Action":"*","NotResource":"arn:aws:sqs:*:*:other"}`, iam.Allowed},
-		"all but this resource":      {`{"Effect":"Allow","Action":"*","NotResource":"` + queue + `"}`, iam.NotAllowed},
-		"neither action nor its not": {`{"Effect":"Allow","Resource":"*"}`, iam.NotAllowed},
-		"denied":                     {`{"Effect":"Deny","Action":"*","Resource":"*"}`, iam.Denied},
+		"same":                   {sending, iam.Allowed},
+		"other action":           {`{"Effect":"Allow","Action":"sqs:ReceiveMessage","Resource":"` + queue + `"}`, iam.NotAllowed},
+		"other resource":         {`{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"` + queue + `2"}`, iam.NotAllowed},
+		"list":                   {`{"Effect":"Allow","Action":["sqs:ReceiveMessage","sqs:SendMessage"],"Resource":["x","` + queue + `"]}`, iam.Allowed},
+		"case of an action":      {`{"Effect":"Allow","Action":"SQS:sendmessage","Resource":"*"}`, iam.Allowed},
+		"wildcard of actions":    {`{"Effect":"Allow","Action":"sqs:*","Resource":"*"}`, iam.Allowed},
+		"wildcard in an action":  {`{"Effect":"Allow","Action":"sqs:Send*","Resource":"*"}`, iam.Allowed},
+		"one character":          {`{"Effect":"Allow","Action":"sqs:SendMessag?","Resource":"*"}`, iam.Allowed},
+		"one character too many": {`{"Effect":"Allow","Action":"sqs:SendMessage?","Resource":"*"}`, iam.NotAllowed},
+		"wildcard in a resource": {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:sqs:*:123456789012:hub-*.fifo"}`, iam.Allowed},
+		"case of a resource":     {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:sqs:*:123456789012:HUB-*"}`, iam.NotAllowed},
+		"wildcard across parts":  {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:sqs:*"}`, iam.NotAllowed},
+		"other actions":          {`{"Effect":"Allow","NotAction":"sqs:ReceiveMessage","Resource":"*"}`, iam.Allowed},
+		"all but this action":    {`{"Effect":"Allow","NotAction":["sqs:Send*"],"Resource":"*"}`, iam.NotAllowed},
+		"other resources":        {`{"Effect":"Allow","Action":"*","NotResource":"arn:aws:sqs:*:*:other"}`, iam.Allowed},
+		"all but this resource":  {`{"Effect":"Allow","Action":"*","NotResource":"` + queue + `"}`, iam.NotAllowed},
+		"denied":                 {`{"Effect":"Deny","Action":"*","Resource":"*"}`, iam.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := iam.Principal{Identity: policy(t, c.statement)}
@@ -97,6 +96,7 @@ func TestEvaluate_condition_comparesByItsOperator(t *testing.T) {
 		"aws:securetransport": {"true"}, "s3:prefix": {"hub/1"}, "s3:max-keys": {"100"}, "aws:sourceip": {"10.1.2.3"},
 		"aws:currenttime": {"2026-01-02T03:04:05Z"}, "aws:sourcearn": {queue},
 		"dynamodb:leadingkeys": {"n#1", "n#2"}, "aws:tagkeys": {}, "aws:username": {"ada"},
+		"aws:principaltag/city": {"Köln"}, "aws:principaltag/any": {"hub/*"},
 	}
 	for condition, want := range map[string]bool{
 		`"StringEquals":{"s3:prefix":"hub/1"}`:                                      true,
@@ -112,6 +112,8 @@ func TestEvaluate_condition_comparesByItsOperator(t *testing.T) {
 		`"StringNotEquals":{"missing":"x"}`:                                         true,
 		`"StringLike":{"s3:prefix":"hub/?"}`:                                        true,
 		`"StringLike":{"s3:prefix":"*b*1"}`:                                         true,
+		`"StringLike":{"aws:PrincipalTag/city":"K?ln"}`:                             true,
+		`"StringLike":{"aws:PrincipalTag/city":"K??ln"}`:                            false,
 		`"StringNotLike":{"s3:prefix":"hub/*"}`:                                     false,
 		`"StringEquals":{"s3:prefix":"hub/1","aws:username":"bob"}`:                 false,
 		`"StringEquals":{"aws:username":"ada"},"Bool":{"aws:SecureTransport":"no"}`: false,
@@ -120,6 +122,8 @@ func TestEvaluate_condition_comparesByItsOperator(t *testing.T) {
 		`"Null":{"missing":"true"}`:                                                 true,
 		`"Null":{"s3:prefix":true}`:                                                 false,
 		`"Null":{"s3:prefix":"false"}`:                                              true,
+		`"Null":{"missing":"True"}`:                                                 true,
+		`"Null":{"aws:TagKeys":"true"}`:                                             true,
 		`"NumericEquals":{"s3:max-keys":"100.0"}`:                                   true,
 		`"NumericNotEquals":{"s3:max-keys":"100"}`:                                  false,
 		`"NumericLessThan":{"s3:max-keys":"100"}`:                                   false,
@@ -142,12 +146,21 @@ func TestEvaluate_condition_comparesByItsOperator(t *testing.T) {
 		`"ForAnyValue:StringEquals":{"dynamodb:LeadingKeys":"n#2"}`:                 true,
 		`"ForAnyValue:StringEquals":{"missing":"x"}`:                                false,
 		`"ForAnyValue:StringNotEquals":{"dynamodb:LeadingKeys":"n#2"}`:              true,
+		`"ForAnyValue:StringEqualsIfExists":{"missing":"x"}`:                        true,
+		`"ForAnyValue:StringEqualsIfExists":{"aws:TagKeys":"x"}`:                    true,
+		`"ForAnyValue:StringEqualsIfExists":{"dynamodb:LeadingKeys":"x"}`:           false,
 		`"ForAllValues:StringNotEquals":{"aws:TagKeys":"x"}`:                        true,
-		`"ForSomeValues:StringEquals":{"dynamodb:LeadingKeys":"n#2"}`:               false,
 		`"StringLike":{"s3:prefix":"${aws:username}"}`:                              false,
 		`"StringEquals":{"aws:username":"${aws:username}"}`:                         true,
 		`"StringEquals":{"s3:prefix":"${missing}"}`:                                 false,
-		`"StringMatches":{"s3:prefix":"hub/1"}`:                                     false,
+		`"StringEquals":{"s3:prefix":"${missing, 'hub/1'}"}`:                        true,
+		`"StringEquals":{"aws:username":"${aws:username,'bob'}"}`:                   true,
+		`"StringLike":{"s3:prefix":"hub/${*}"}`:                                     false,
+		`"StringLike":{"s3:prefix":"hub/${?}"}`:                                     false,
+		`"StringLike":{"aws:PrincipalTag/any":"hub/${*}"}`:                          true,
+		`"StringEquals":{"aws:PrincipalTag/any":"hub/${*}"}`:                        true,
+		`"StringEqualsIgnoreCase":{"aws:PrincipalTag/any":"HUB/${*}"}`:              true,
+		`"StringLike":{"s3:prefix":"${aws:PrincipalTag/any}"}`:                      false,
 	} {
 		t.Run(condition, func(t *testing.T) {
 			p := iam.Principal{Identity: policy(t, `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{`+condition+`}}`)}
@@ -178,12 +191,32 @@ func TestEvaluate_variableInAResource_isReplaced(t *testing.T) {
 	}
 }
 
+// A statement that denies something with an operator that IAM does not have would have no effect.
+func TestParse_unknownOperator_isRejected(t *testing.T) {
+	for _, operator := range []string{
+		"StringMatches", "stringequals", "ForSomeValues:StringEquals", "NumericNotLessThan", "BoolNot", "NotBool",
+		"BinaryNotEquals", "NullIfExists", "ForAllValues:Null", "StringEqualsIfExist", "IfExists", "",
+	} {
+		document := `{"Statement":{"Effect":"Deny","Action":"*","Resource":"*","Condition":{"` + operator + `":{"k":"v"}}}}`
+		if _, err := iam.Parse(document); err == nil || !strings.Contains(err.Error(), "unknown operator") {
+			t.Errorf("%s: got error %v", operator, err)
+		}
+	}
+}
+
 func TestParse_invalidDocument_isRejected(t *testing.T) {
 	for name, document := range map[string]string{
 		"not JSON":       `{`,
 		"no effect":      `{"Statement":{"Action":"*","Resource":"*"}}`,
 		"unknown effect": `{"Statement":{"Effect":"allow","Action":"*","Resource":"*"}}`,
 		"number":         `{"Statement":{"Effect":"Allow","Action":5,"Resource":"*"}}`,
+		"no action":      `{"Statement":[{"Effect":"Deny","Resource":"*"}]}`,
+		"two actions":    `{"Statement":[{"Effect":"Deny","Action":"*","NotAction":"s3:*","Resource":"*"}]}`,
+		"no resource":    `{"Statement":[{"Effect":"Deny","Action":"*"}]}`,
+		"no service":     `{"Statement":{"Effect":"Deny","Action":"sqs","Resource":"*"}}`,
+		"two services":   `{"Statement":{"Effect":"Deny","NotAction":["s?s:*"],"Resource":"*"}}`,
+		"misspelling":    `{"Statement":[{"Effect":"Deny","Action":"*","Resource":"*","Conditions":{}}]}`,
+		"no principal":   `{"Statement":{"Effect":"Deny","Action":"*","Resource":"*","NotPrincipal":"*"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := iam.Parse(document); err == nil {
@@ -239,6 +272,10 @@ func TestRequests_operation_needsTheActionsOfTheReference(t *testing.T) {
 		"mapping":     {"lambda:UpdateEventSourceMapping", `{"UUID":"u"}`, []string{"lambda:UpdateEventSourceMapping arn:aws:lambda:us-east-1:123456789012:event-source-mapping:u"}},
 		"mappings":    {"lambda:ListEventSourceMappings", `{"FunctionName":"f"}`, []string{"lambda:ListEventSourceMappings *"}},
 		"object":      {"s3:HeadObject", `{"Bucket":"b","Key":"k"}`, []string{"s3:GetObject arn:aws:s3:::b/k"}},
+		"version":     {"s3:GetObject", `{"Bucket":"b","Key":"k","VersionId":"v"}`, []string{"s3:GetObjectVersion arn:aws:s3:::b/k"}},
+		"old version": {"s3:DeleteObject", `{"Bucket":"b","Key":"k","VersionId":"v"}`, []string{"s3:DeleteObjectVersion arn:aws:s3:::b/k"}},
+		"versions":    {"s3:DeleteObjects", `{"Bucket":"b","Delete":{"Objects":[{"Key":"k"},{"Key":"k","VersionId":"v"}]}}`, []string{"s3:DeleteObject arn:aws:s3:::b/k", "s3:DeleteObjectVersion arn:aws:s3:::b/k"}},
+		"copied":      {"s3:CopyObject", `{"Bucket":"b","Key":"k","CopySource":"a/x%3Fy?versionId=v"}`, []string{"s3:GetObjectVersion arn:aws:s3:::a/x?y", "s3:PutObject arn:aws:s3:::b/k"}},
 		"copy":        {"s3:CopyObject", `{"Bucket":"b","Key":"k","CopySource":"/a/x%20y"}`, []string{"s3:GetObject arn:aws:s3:::a/x y", "s3:PutObject arn:aws:s3:::b/k"}},
 		"objects":     {"s3:DeleteObjects", `{"Bucket":"b","Delete":{"Objects":[{"Key":"1"},{"Key":"2"}]}}`, []string{"s3:DeleteObject arn:aws:s3:::b/1", "s3:DeleteObject arn:aws:s3:::b/2"}},
 		"bucket":      {"s3:ListObjectsV2", `{"Bucket":"b","Prefix":"p"}`, []string{"s3:ListBucket arn:aws:s3:::b"}},
@@ -271,6 +308,10 @@ func TestRequests_operation_hasConditionKeys(t *testing.T) {
 		"partition key":       {"dynamodb:GetItem", `{"TableName":"hub","Key":{"pk":{"S":"n#1"}}}`, "dynamodb:leadingkeys", "[n#1]"},
 		"key of an item":      {"dynamodb:PutItem", `{"TableName":"hub","Item":{"pk":{"S":"n#1"}}}`, "dynamodb:leadingkeys", "[n#1]"},
 		"key of a query":      {"dynamodb:Query", `{"TableName":"hub","KeyConditionExpression":"sk = :s AND #p = :p","ExpressionAttributeNames":{"#p":"pk"},"ExpressionAttributeValues":{":p":{"S":"n#1"}}}`, "dynamodb:leadingkeys", "[n#1]"},
+		"key in parentheses":  {"dynamodb:Query", `{"TableName":"hub","KeyConditionExpression":"(sk>=:s) AND (pk=:p)","ExpressionAttributeValues":{":p":{"S":"n#1"}}}`, "dynamodb:leadingkeys", "[n#1]"},
+		"number as a key":     {"dynamodb:GetItem", `{"TableName":"hub","Key":{"pk":{"N":"7"}}}`, "dynamodb:leadingkeys", "[7]"},
+		"keys of a batch":     {"dynamodb:BatchGetItem", `{"RequestItems":{"hub":{"Keys":[{"pk":{"S":"a"}},{"pk":{"S":"b"}}]}}}`, "dynamodb:leadingkeys", "[a b]"},
+		"items of a batch":    {"dynamodb:BatchWriteItem", `{"RequestItems":{"hub":[{"PutRequest":{"Item":{"pk":{"S":"a"}}}},{"DeleteRequest":{"Key":{"pk":{"S":"b"}}}}]}}`, "dynamodb:leadingkeys", "[a b]"},
 		"key of an index":     {"dynamodb:Query", `{"TableName":"hub","IndexName":"i","KeyConditionExpression":"pk = :p","ExpressionAttributeValues":{":p":{"S":"n#1"}}}`, "dynamodb:leadingkeys", "[]"},
 		"transaction":         {"dynamodb:TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"hub"}}]}`, "dynamodb:enclosingoperation", "[TransactWriteItems]"},
 		"prefix":              {"s3:ListObjectsV2", `{"Bucket":"b","Prefix":"p/","MaxKeys":5}`, "s3:prefix", "[p/]"},
@@ -308,6 +349,7 @@ func TestRequests_unknownOperation_isAnError(t *testing.T) {
 		{"sqs:SendMessage", `{"QueueUrl":"http://127.0.0.1/q"}`},
 		{"kms:Decrypt", `{}`},
 		{"lambda:GetFunction", `{}`},
+		{"sts:AssumeRole", `{"RoleArn":"arn:aws:iam::123456789012:role/r"}`},
 	} {
 		if needed, err := iam.Requests(call(t, c.operation, c.input), place); err == nil {
 			t.Errorf("%s: got %v", c.operation, needed)

@@ -3,7 +3,9 @@
 package iam
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,15 +46,16 @@ const (
 func Parse(document string) (Policy, error) {
 	var raw struct {
 		Version   string                  `json:"Version"`
+		ID        string                  `json:"Id"`
 		Statement oneOrMany[rawStatement] `json:"Statement"`
 	}
-	if err := json.Unmarshal([]byte(document), &raw); err != nil {
+	if err := decode([]byte(document), &raw); err != nil {
 		return Policy{}, fmt.Errorf("policy: %w", err)
 	}
 	p := Policy{Version: raw.Version}
 	for i, s := range raw.Statement {
-		if s.Effect != allow && s.Effect != deny {
-			return Policy{}, fmt.Errorf("policy: statement %d: effect %q", i, s.Effect)
+		if err := s.check(); err != nil {
+			return Policy{}, fmt.Errorf("policy: statement %d: %w", i, err)
 		}
 		statement := Statement{
 			Effect: s.Effect, Actions: s.Action, NotActions: s.NotAction, Resources: s.Resource,
@@ -60,7 +63,11 @@ func Parse(document string) (Policy, error) {
 		}
 		for operator, keys := range s.Condition {
 			for key, values := range keys {
-				statement.Conditions = append(statement.Conditions, Condition{operator, key, texts(values)})
+				c := Condition{operator, key, texts(values)}
+				if err := c.check(); err != nil {
+					return Policy{}, fmt.Errorf("policy: statement %d: %w", i, err)
+				}
+				statement.Conditions = append(statement.Conditions, c)
 			}
 		}
 		p.Statements = append(p.Statements, statement)
@@ -68,7 +75,19 @@ func Parse(document string) (Policy, error) {
 	return p, nil
 }
 
+// decode rejects unknown elements like IAM. A statement with a misspelled element would apply to other requests. It
+// also rejects NotPrincipal, which is not evaluated.
+func decode(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	return nil
+}
+
 type rawStatement struct {
+	ID          string                               `json:"Sid"`
 	Effect      string                               `json:"Effect"`
 	Action      oneOrMany[string]                    `json:"Action"`
 	NotAction   oneOrMany[string]                    `json:"NotAction"`
@@ -78,18 +97,34 @@ type rawStatement struct {
 	Condition   map[string]map[string]oneOrMany[any] `json:"Condition"`
 }
 
+// check returns an error if IAM rejects the elements of a statement.
+func (s *rawStatement) check() error {
+	switch {
+	case s.Effect != allow && s.Effect != deny:
+		return fmt.Errorf("effect %q", s.Effect)
+	case (s.Action == nil) == (s.NotAction == nil):
+		return errors.New("want either Action or NotAction")
+	case (s.Resource == nil) == (s.NotResource == nil):
+		return errors.New("want either Resource or NotResource")
+	}
+	for _, action := range slices.Concat(s.Action, s.NotAction) {
+		if service, _, ok := strings.Cut(action, ":"); action != "*" && (!ok || strings.ContainsAny(service, "*?")) {
+			return fmt.Errorf("action %q has no service", action)
+		}
+	}
+	return nil
+}
+
 // oneOrMany is a value, or a list of values.
 type oneOrMany[T any] []T
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (o *oneOrMany[T]) UnmarshalJSON(text []byte) error {
-	var many []T
-	if err := json.Unmarshal(text, &many); err == nil {
-		*o = many
-		return nil
+	if bytes.HasPrefix(text, []byte("[")) {
+		return decode(text, (*[]T)(o))
 	}
 	var one T
-	if err := json.Unmarshal(text, &one); err != nil {
+	if err := decode(text, &one); err != nil {
 		return fmt.Errorf("neither a value nor a list: %w", err)
 	}
 	*o = []T{one}
@@ -242,14 +277,15 @@ func matchesResource(pattern, resource string) bool {
 
 // wildcard compares a text with a pattern, in which * matches any characters and ? matches one.
 func wildcard(pattern, text string) bool {
+	wanted, given := []rune(pattern), []rune(text)
 	star, mark := -1, 0 // the last *, and the text up to which it matches
 	p, t := 0, 0
-	for t < len(text) {
+	for t < len(given) {
 		switch {
-		case p < len(pattern) && pattern[p] == '*':
+		case p < len(wanted) && wanted[p] == '*':
 			star, mark = p, t
 			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
+		case p < len(wanted) && (wanted[p] == '?' || unquoted(wanted[p]) == given[t]):
 			p++
 			t++
 		case star >= 0:
@@ -259,14 +295,35 @@ func wildcard(pattern, text string) bool {
 			return false
 		}
 	}
-	return strings.Trim(pattern[p:], "*") == ""
+	return strings.Trim(string(wanted[p:]), "*") == ""
 }
 
 // currentVersion is the version of policies with variables.
 const currentVersion = "2012-10-17"
 
-// expand replaces the variables of a pattern, such as ${aws:username}. A pattern whose variable has no value matches
-// nothing.
+// The characters * and ? that are no wildcards: those of ${*} and ${?}, and those in the value of a variable.
+const (
+	quotedStar     = '\uE000'
+	quotedQuestion = '\uE001'
+)
+
+var quote = strings.NewReplacer("*", string(quotedStar), "?", string(quotedQuestion))
+
+func unquoted(c rune) rune {
+	switch c {
+	case quotedStar:
+		return '*'
+	case quotedQuestion:
+		return '?'
+	}
+	return c
+}
+
+// unquote returns the text of an expanded pattern without wildcards.
+func unquote(text string) string { return strings.Map(unquoted, text) }
+
+// expand replaces the variables of a pattern, such as ${aws:username} or ${aws:username, 'default'}. A pattern whose
+// variable has no value matches nothing.
 func expand(pattern string, r *Request, version string) string {
 	if version != currentVersion {
 		return pattern
@@ -278,12 +335,16 @@ func expand(pattern string, r *Request, version string) string {
 		if !found {
 			return out.String()
 		}
-		name, after, _ := strings.Cut(rest, "}")
-		switch values := r.Context[strings.ToLower(name)]; {
+		variable, after, _ := strings.Cut(rest, "}")
+		name, standard, hasDefault := strings.Cut(variable, ",")
+		values := r.Context[strings.ToLower(strings.TrimSpace(name))]
+		switch {
 		case len(values) == 1:
-			out.WriteString(values[0])
+			out.WriteString(quote.Replace(values[0]))
 		case name == "*" || name == "?" || name == "$":
-			out.WriteString(name) // a literal character; treated as a wildcard
+			out.WriteString(quote.Replace(name))
+		case hasDefault && len(values) == 0:
+			out.WriteString(quote.Replace(strings.Trim(strings.TrimSpace(standard), "'")))
 		default:
 			return "\x00"
 		}

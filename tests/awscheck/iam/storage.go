@@ -15,13 +15,23 @@ const (
 	getObject  = "s3:GetObject"
 	putObject  = "s3:PutObject"
 	listBucket = "s3:ListBucket"
+
+	deleteObject = "s3:DeleteObject"
 )
 
 // objectActions are the actions of operations on an object.
 var objectActions = map[string]string{
 	"GetObject": getObject, "HeadObject": getObject, "PutObject": putObject,
-	"DeleteObject": "s3:DeleteObject", "CreateMultipartUpload": putObject, "UploadPart": putObject,
+	"DeleteObject": deleteObject, "CreateMultipartUpload": putObject, "UploadPart": putObject,
 	"CompleteMultipartUpload": putObject, "AbortMultipartUpload": "s3:AbortMultipartUpload",
+}
+
+// ofVersion returns the action for an object, or for its version if the request names one.
+func ofVersion(action, version string) string {
+	if version != "" && (action == getObject || action == deleteObject) {
+		return action + "Version"
+	}
+	return action
 }
 
 // bucketActions are the actions of operations on a bucket.
@@ -39,22 +49,26 @@ func s3(c *call) ([]Request, error) {
 	case "ListBuckets":
 		return one("s3:ListAllMyBuckets", everything)
 	case "CopyObject":
-		source, err := url.PathUnescape(strings.TrimPrefix(c.text("CopySource"), "/"))
+		escaped, version, _ := strings.Cut(strings.TrimPrefix(c.text("CopySource"), "/"), "?versionId=")
+		source, err := url.PathUnescape(escaped)
 		if err != nil {
 			return nil, fmt.Errorf("CopySource: %w", err)
 		}
 		return []Request{
-			{Action: getObject, Resource: bucketARN(source)}, {Action: putObject, Resource: stored},
+			{Action: ofVersion(getObject, version), Resource: bucketARN(source)}, {Action: putObject, Resource: stored},
 		}, nil
 	case "DeleteObjects":
 		var all []Request
 		for _, o := range objects(object(c.in, "Delete"), "Objects") {
-			all = append(all, Request{Action: "s3:DeleteObject", Resource: bucketARN(bucket) + "/" + text(o, "Key")})
+			all = append(all, Request{
+				Action:   ofVersion(deleteObject, text(o, "VersionId")),
+				Resource: bucketARN(bucket) + "/" + text(o, "Key"),
+			})
 		}
 		return all, nil
 	}
 	if action, ok := objectActions[c.name]; ok {
-		return one(action, stored)
+		return one(ofVersion(action, c.text("VersionId")), stored)
 	}
 	action, ok := bucketActions[c.name]
 	if !ok {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 )
@@ -242,6 +243,7 @@ func query(r *report, in fields) {
 	if !ok || in[keyExpression] == nil {
 		return
 	}
+	checkKeyTerms(r, in, keys)
 	used := attributes(in, keyExpression)
 	if !slices.Contains(used, keys.Partition) {
 		r.addf(keyExpression, "the condition lacks the partition key %s", keys.Partition)
@@ -261,6 +263,20 @@ func query(r *report, in fields) {
 func scan(r *report, in fields) {
 	checkExpressions(r, "", in, filterExpression, projectionExpression)
 	queriedKeys(r, in)
+	checkSegment(r, in)
+}
+
+// checkSegment checks the segment of a parallel scan.
+func checkSegment(r *report, in fields) {
+	total, ofTotal := in["TotalSegments"].(json.Number)
+	_, ofSegment := in["Segment"].(json.Number)
+	if ofTotal != ofSegment {
+		r.addf("Segment", "a parallel scan has both Segment and TotalSegments")
+		return
+	}
+	if n, err := total.Int64(); err == nil {
+		r.within(in, "", "Segment", 0, n-1)
+	}
 }
 
 // queriedKeys returns the keys of the table or the index that a request reads. It checks the parts of the request that
@@ -293,11 +309,19 @@ func queriedKeys(r *report, in fields) (Keys, bool) {
 			}
 		}
 	}
+	checkSelect(r, in)
+	return keys, true
+}
+
+// checkSelect checks which attributes a request selects.
+func checkSelect(r *report, in fields) {
 	if text(in, "Select") == "SPECIFIC_ATTRIBUTES" && in[projectionExpression] == nil && in["AttributesToGet"] == nil {
 		r.addf("Select", "SPECIFIC_ATTRIBUTES requires a projection")
+	}
+	if text(in, "Select") == "ALL_PROJECTED_ATTRIBUTES" && text(in, "IndexName") == "" {
+		r.addf("Select", "ALL_PROJECTED_ATTRIBUTES requires an index")
 	}
 	if s := text(in, "Select"); in[projectionExpression] != nil && s != "" && s != "SPECIFIC_ATTRIBUTES" {
 		r.addf("Select", "%s excludes a projection", s)
 	}
-	return keys, true
 }

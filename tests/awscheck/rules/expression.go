@@ -27,7 +27,7 @@ func checkExpressions(r *report, path string, in fields, names ...string) {
 			continue
 		}
 		found = true
-		checkExpression(r, join(path, name), expression)
+		checkExpression(r, join(path, name), expression, parse(in, name).fault)
 		checkNames(r, join(path, name), expression, keywords(name))
 		for _, token := range tokens(expression) {
 			if token[0] == '#' || token[0] == ':' {
@@ -78,9 +78,13 @@ func checkSubstitutions(r *report, path string, in fields, name string, used map
 	}
 }
 
-func checkExpression(r *report, path, expression string) {
-	if strings.TrimSpace(expression) == "" {
+// checkExpression checks an expression, given the violation of its syntax.
+func checkExpression(r *report, path, expression, fault string) {
+	switch {
+	case strings.TrimSpace(expression) == "":
 		r.addf(path, "the expression is empty")
+	case fault != "":
+		r.addf(path, "%s", fault)
 	}
 	if len(expression) > mostExpressionBytes {
 		r.addf(path, "the expression has %d bytes, want at most %d", len(expression), mostExpressionBytes)
@@ -98,7 +102,13 @@ func checkExpression(r *report, path, expression string) {
 	}
 }
 
-var logical = []string{"AND", "OR", "NOT", "BETWEEN", "IN"}
+const (
+	between    = "BETWEEN"
+	beginsWith = "begins_with"
+	sizeOf     = "size"
+)
+
+var logical = []string{"AND", "OR", "NOT", between, "IN"}
 
 // keywords returns the keywords of an expression.
 func keywords(expression string) []string {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -48,6 +49,9 @@ func checkValue(r *report, path string, value any, depth int) int {
 		return 0
 	}
 	for kind, v := range typed {
+		if v == nil {
+			break
+		}
 		switch kind {
 		case "S":
 			return len(text(typed, kind))
@@ -98,10 +102,14 @@ func checkSet(r *report, path, kind string, typed fields) (size int) {
 	seen := map[string]bool{}
 	for _, member := range set {
 		value, _ := member.(string)
-		if seen[value] {
+		id := value
+		if n, ok := decimalOf(value); ok && kind == "NS" {
+			id = fmt.Sprint(n) // 1 and 1.0 are equal
+		}
+		if seen[id] {
 			r.addf(path, "the set has a value twice")
 		}
-		seen[value] = true
+		seen[id] = true
 		switch kind {
 		case "NS":
 			size += checkNumber(r, path, value)
@@ -118,27 +126,47 @@ func blobBytes(encoded string) int {
 	return base64.StdEncoding.DecodedLen(len(encoded)) - strings.Count(encoded, "=")
 }
 
-// checkNumber checks a number, and returns its size: a byte for two digits, and one more byte.
-func checkNumber(r *report, path, number string) int {
-	mantissa, exponent, _ := strings.Cut(strings.ToUpper(strings.TrimLeft(number, "+-")), "E")
+// decimal is a number. The digits have no zeros at their ends, and zero has no digits.
+type decimal struct {
+	negative  bool
+	digits    string
+	magnitude int // of the first digit
+}
+
+// decimalOf decodes a number with an optional sign, fraction and exponent.
+func decimalOf(number string) (d decimal, ok bool) {
+	unsigned, negative := strings.CutPrefix(number, "-")
+	if !negative {
+		unsigned = strings.TrimPrefix(number, "+")
+	}
+	mantissa, exponent, hasExponent := strings.Cut(strings.ToUpper(unsigned), "E")
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	shift, err := strconv.Atoi(exponent)
 	all := whole + fraction
-	if strings.Trim(all, "0123456789") != "" || all == "" || exponent != "" && err != nil {
-		r.addf(path, "%q is not a number", number)
-		return 1
+	if strings.Trim(all, "0123456789") != "" || all == "" || hasExponent && err != nil {
+		return decimal{}, false
 	}
 	significant := strings.TrimLeft(all, "0")
-	magnitude := shift + len(whole) - 1 - (len(all) - len(significant))
-	significant = strings.TrimRight(significant, "0")
-	switch {
-	case significant == "":
-	case len(significant) > mostDigits:
-		r.addf(path, "the number has %d digits, want at most %d", len(significant), mostDigits)
-	case magnitude > largestMagnitude || magnitude < smallestMagnitude:
-		r.addf(path, "the number has the magnitude %d, want %d to %d", magnitude, smallestMagnitude, largestMagnitude)
+	if significant == "" {
+		return decimal{}, true
 	}
-	return (len(significant)+1)/2 + 1
+	magnitude := shift + len(whole) - 1 - (len(all) - len(significant))
+	return decimal{negative, strings.TrimRight(significant, "0"), magnitude}, true
+}
+
+// checkNumber checks a number, and returns its size: a byte for two digits, and one more byte.
+func checkNumber(r *report, path, number string) int {
+	d, ok := decimalOf(number)
+	switch {
+	case !ok:
+		r.addf(path, "%q is not a number", number)
+		return 1
+	case len(d.digits) > mostDigits:
+		r.addf(path, "the number has %d digits, want at most %d", len(d.digits), mostDigits)
+	case d.magnitude > largestMagnitude || d.magnitude < smallestMagnitude:
+		r.addf(path, "the number has the magnitude %d, want %d to %d", d.magnitude, smallestMagnitude, largestMagnitude)
+	}
+	return (len(d.digits)+1)/2 + 1
 }
 
 // checkKeys checks the key attributes that an item has.

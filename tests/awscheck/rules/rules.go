@@ -58,6 +58,7 @@ var checks = map[string]func(r *report, in fields){
 	"sqs:ReceiveMessage":               receiveMessage,
 	"sqs:ChangeMessageVisibility":      changeVisibility,
 	"sqs:ChangeMessageVisibilityBatch": changeVisibilityBatch,
+	"sqs:DeleteMessage":                deleteMessage,
 	"sqs:DeleteMessageBatch":           deleteMessageBatch,
 
 	"scheduler:CreateSchedule": schedule,
@@ -65,6 +66,7 @@ var checks = map[string]func(r *report, in fields){
 	"lambda:Invoke":            invoke,
 	"ssm:PutParameter":         putParameter,
 	"s3:GetObject":             checkObject,
+	"s3:HeadObject":            checkObject,
 	"s3:PutObject":             checkObject,
 	"s3:DeleteObject":          checkObject,
 	"s3:CopyObject":            checkObject,

@@ -16,6 +16,7 @@ const (
 	mostAsyncPayload   = 1 << 20
 	mostClientContext  = 3583
 	mostObjectKey      = 1024
+	mostMetadata       = 2 << 10
 	mostObject         = 5 << 30
 	mostDeletedObjects = 1000
 	mostParameter      = 4 << 10
@@ -33,6 +34,12 @@ func schedule(r *report, in fields) {
 	_, err := time.Parse("at(2006-01-02T15:04:05)", expression)
 	if err != nil && !rate.MatchString(expression) && !cron.MatchString(expression) {
 		r.addf("ScheduleExpression", "%q is neither at(yyyy-mm-ddThh:mm:ss) nor a rate nor cron", shorten(expression))
+	}
+	const ofDay, ofWeek = 2, 4
+	if cron.MatchString(expression) {
+		if parts := strings.Fields(expression); (parts[ofDay] == "?") == (parts[ofWeek] == "?") {
+			r.addf("ScheduleExpression", "cron requires ? as either the day of the month or the day of the week")
+		}
 	}
 	window := object(in, "FlexibleTimeWindow")
 	if flexible := text(window, "Mode") == "FLEXIBLE"; flexible != (window["MaximumWindowInMinutes"] != nil) {
@@ -95,6 +102,14 @@ func checkObject(r *report, in fields) {
 	}
 	if size, _ := in["Body"].(model.Stream); int64(size) > mostObject {
 		r.addf("Body", "the object has %d bytes, want at most %d", size, mostObject)
+	}
+	size := 0
+	metadata := object(in, "Metadata")
+	for name := range metadata {
+		size += len(name) + len(text(metadata, name))
+	}
+	if size > mostMetadata {
+		r.addf("Metadata", "the metadata has %d bytes, want at most %d", size, mostMetadata)
 	}
 	source, ok := in["CopySource"].(string)
 	if !ok {

@@ -77,21 +77,36 @@ func checkMessageAttributes(r *report, path string, all fields) (size int) {
 			strings.HasPrefix(lower, "amazon.") {
 			r.addf(path, "%q is not a name of an attribute", shorten(name))
 		}
-		value := object(all, name)
-		kind, _, _ := strings.Cut(text(value, "DataType"), ".")
-		content := text(value, "StringValue")
-		size += len(name) + len(text(value, "DataType")) + len(content)
-		switch kind {
-		case "String", "Number":
-		case "Binary":
-			content = text(value, "BinaryValue")
-			size += blobBytes(content)
-		default:
-			r.addf(join(path, name), "%q is not a type of an attribute", shorten(kind))
+		size += len(name) + checkAttribute(r, join(path, name), object(all, name))
+	}
+	return size
+}
+
+// checkAttribute checks the type and the value of an attribute, and returns their size in bytes.
+func checkAttribute(r *report, path string, value fields) int {
+	kind, _, _ := strings.Cut(text(value, "DataType"), ".")
+	content := text(value, "StringValue")
+	size := len(text(value, "DataType")) + len(content)
+	if n := len(text(value, "DataType")); n > mostAttributeName {
+		r.addf(path, "the type has %d bytes, want at most %d", n, mostAttributeName)
+	}
+	if i := strings.IndexFunc(content, isForbidden); i >= 0 {
+		r.addf(path, "the value has a character at byte %d that SQS rejects", i)
+	}
+	switch kind {
+	case "String":
+	case "Number":
+		if _, ok := decimalOf(content); !ok && content != "" {
+			r.addf(path, "%q is not a number", shorten(content))
 		}
-		if content == "" {
-			r.addf(join(path, name), "the value is empty")
-		}
+	case "Binary":
+		content = text(value, "BinaryValue")
+		size += blobBytes(content)
+	default:
+		r.addf(path, "%q is not a type of an attribute", shorten(kind))
+	}
+	if content == "" {
+		r.addf(path, "the value is empty")
 	}
 	return size
 }
@@ -151,6 +166,8 @@ func changeVisibilityBatch(r *report, in fields) {
 		checkReceipt(r, path, entry)
 	}
 }
+
+func deleteMessage(r *report, in fields) { checkReceipt(r, "", in) }
 
 func deleteMessageBatch(r *report, in fields) {
 	for i, entry := range checkBatch(r, in) {

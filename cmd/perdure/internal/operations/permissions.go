@@ -54,6 +54,10 @@ func readPermissions(ctx context.Context, c *apiclient.Client) []permission {
 	first := slices.IndexFunc(all, func(o api.Operation) bool { return o.ID == getHealth })
 	found[first] = readPermission(ctx, c, &all[first])
 	safe := found[first].rejected || found[first].Allowed == denied
+	reason := "the endpoint does not reject invalid requests"
+	if found[first].Allowed == unknown {
+		reason = getHealth + " failed: " + found[first].Reason
+	}
 
 	var requests sync.WaitGroup
 	free := make(chan struct{}, maxProbes)
@@ -65,7 +69,7 @@ func readPermissions(ctx context.Context, c *apiclient.Client) []permission {
 		if !safe && !isRead(o) {
 			found[i] = permission{
 				Operation: o.ID, Allowed: unknown, Grant: o.Grant,
-				Reason: "not requested, because the endpoint does not reject invalid requests",
+				Reason: "not requested, because " + reason,
 			}
 			continue
 		}

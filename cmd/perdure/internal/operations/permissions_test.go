@@ -214,6 +214,24 @@ func TestReadPermissions_otherService_receivesReadsOnly(t *testing.T) {
 	})
 }
 
+// A gateway that throttles the first request leaves the permission for changes unknown, with that reason.
+func TestReadPermissions_firstRequestIsThrottled_reasonIsItsFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		got := through(t, &gateway{respond: func(r *http.Request) int {
+			if r.URL.Path == "/v1/healthz" {
+				return http.StatusTooManyRequests
+			}
+			return 0
+		}})
+		is := got["purgeInstance"]
+		if is.Allowed != unknown || !strings.Contains(is.Reason, "because getHealth failed: ") ||
+			!strings.Contains(is.Reason, "429") {
+			t.Errorf("got %+v", is)
+		}
+	})
+}
+
 // A response that is no decision of a gateway leaves the permission unknown, with the reason.
 func TestReadPermissions_noDecision_isUnknown(t *testing.T) {
 	t.Parallel()

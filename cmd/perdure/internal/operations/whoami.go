@@ -19,7 +19,8 @@ const probeTimeout = 30 * time.Second
 
 // whoamiResult is the --json output of whoami.
 type whoamiResult struct {
-	// Identity is the ARN of the AWS credentials, or the subject of the JWT. Verified is false for a subject.
+	// Identity is the ARN of the AWS credentials, or the subject of the JWT. It is empty for a token that is no JWT.
+	// Verified is false for a subject.
 	Identity string `json:"identity"`
 	Verified bool   `json:"verified"`
 	Account  string `json:"account,omitempty"`
@@ -97,8 +98,10 @@ func identify(ctx context.Context, env *cli.Env, r *whoamiResult) error {
 		if err != nil {
 			return err
 		}
-		r.Identity, err = cli.Subject(token)
-		return err
+		if subject, err := cli.Subject(token); err == nil { // a Lambda authorizer can accept tokens that are no JWTs
+			r.Identity = subject
+		}
+		return nil
 	case cli.AuthorizationIAM:
 	}
 	read := env.Identity
@@ -113,7 +116,11 @@ func identify(ctx context.Context, env *cli.Env, r *whoamiResult) error {
 func whoamiText(r *whoamiResult) string {
 	var b strings.Builder
 	identity := cmp.Or(term.Clean(r.Identity), "none")
-	if r.Authorization == cli.AuthorizationToken {
+	switch {
+	case r.Authorization != cli.AuthorizationToken:
+	case r.Identity == "":
+		identity = "unknown (the token has no subject)"
+	default:
 		identity += " (JWT, not verified)"
 	}
 	fmt.Fprintf(&b, "identity:   %s\n", identity)

@@ -107,7 +107,10 @@ func (qs *Queues) readAttributes(
 		}
 		return err
 	})
-	return attributes, err
+	if err != nil { // SQS does not name a queue that does not exist
+		return nil, fmt.Errorf("dynamo: queue %s: %w", url, err)
+	}
+	return attributes, nil
 }
 
 // WorkingQueues returns the URLs of the queues whose messages are processed, by name.

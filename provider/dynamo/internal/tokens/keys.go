@@ -50,6 +50,9 @@ const (
 	unknownKeyInterval = time.Minute
 	// failedReadInterval is the minimum interval of reads for a process that signs, while the reads fail.
 	failedReadInterval = time.Minute
+	// sharedFailureTime is the time for which a failed read counts for all callers. Otherwise each lease of a renewal
+	// would wait for the retries of its own read while the table is throttled.
+	sharedFailureTime = 5 * time.Second
 
 	// SigningDelay is the age at which a new key starts to sign. It is longer than unknownKeyInterval. Otherwise a
 	// process that has read the keys just before would reject the first tokens of the key. The rest allows for a wrong
@@ -64,6 +67,9 @@ type knownKeys struct {
 	readAt  time.Time
 	keys    keyring
 	signers map[int64]*worktoken.Signer // by the number of the key that signs; each of them verifies with all keys
+
+	failedAt time.Time // of the last read if it failed
+	failure  error
 }
 
 // signer returns the signer at a time.
@@ -84,7 +90,9 @@ func (ks *Keys) Signer(ctx context.Context) (*worktoken.Signer, error) {
 			return nil, err
 		}
 		// the next read is due after failedReadInterval; a concurrent read is newer and stays
-		k = &knownKeys{now.Add(failedReadInterval - MaxSigningAge), cached.keys, cached.signers}
+		retried := *cached
+		retried.readAt = now.Add(failedReadInterval - MaxSigningAge)
+		k = &retried
 		ks.known.CompareAndSwap(cached, k)
 	}
 	return k.signer(now), nil
@@ -145,14 +153,33 @@ func (ks *Keys) keysSince(ctx context.Context, since time.Time) (*knownKeys, err
 	if k := fresh(); k != nil {
 		return k, nil
 	}
+	cached := ks.known.Load()
+	if cached != nil && cached.failure != nil && ks.now().Sub(cached.failedAt) < sharedFailureTime {
+		return nil, cached.failure
+	}
 
+	readAt := ks.now() // not the time of the response, because the process can be frozen before the response arrives
 	keys, err := ks.readKeys(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("dynamo: hub %q: read signing key of work items: %w", ks.hub, err)
+		err = fmt.Errorf("dynamo: hub %q: read signing key of work items: %w", ks.hub, err)
+		if ctx.Err() == nil { // otherwise the caller has ended the read
+			ks.shareFailure(cached, err)
+		}
+		return nil, err
 	}
-	k := &knownKeys{ks.now(), keys, keys.signers(ks.hub)}
+	k := &knownKeys{readAt: readAt, keys: keys, signers: keys.signers(ks.hub)}
 	ks.known.Store(k)
 	return k, nil
+}
+
+// shareFailure stores the error of a failed read with the cached keys, if there are any.
+func (ks *Keys) shareFailure(cached *knownKeys, err error) {
+	if cached == nil {
+		return
+	}
+	failed := *cached
+	failed.failedAt, failed.failure = ks.now(), err
+	ks.known.CompareAndSwap(cached, &failed)
 }
 
 // readKeys reads the keys of the hub, and creates the first one if there is none. If two processes create it at the
