@@ -943,11 +943,13 @@ test('the hub overview has the failures by orchestration, and the starts and the
   await close();
 });
 
-test('the hub overview states no cost while no instance of the last hour has ended', async () => {
+test('the hub overview states that there are no queues, and no cost while no instance of the last hour has ended', async () => {
   const { page, close } = await view('?schedules');
+  await page.route(/\/v1\/queues$/, (r) => r.fulfill(json(200, { queues: [] })));
   await page.route(/instances\?startedAfter=/, (r) => r.fulfill(json(200, { items: [] })));
   await page.goto(`${server.base}/ui?hub`);
   await page.locator('.figure', { hasText: 'no instance has started and ended' }).getByText('$0', { exact: true }).waitFor();
+  await page.getByRole('region', { name: 'Queues and workers' }).getByText('No queues.').waitFor();
   await close();
 });
 

@@ -111,7 +111,7 @@ function hubView() {
       figures.dead.note(letters !== null ? 'in all queues' : hubHealth.queues ? 'this API has no access' : 'not available');
     }
     const all = [...(hubHealth.queues || [])].sort((a, b) => b.stuck - a.stuck || (b.deadLetters || 0) - (a.deadLetters || 0) || (a.queue < b.queue ? -1 : 1));
-    const key = JSON.stringify([all, fault, [...knownReasons], [...examples], Math.floor(Date.now() / 60_000)]);
+    const key = JSON.stringify([hubHealth.queues && all, fault, [...knownReasons], [...examples], Math.floor(Date.now() / 60_000)]);
     if (queues.key === key) return;
     queues.key = key;
     const known = (n) => (n === undefined ? '—' : count(n));
@@ -126,7 +126,7 @@ function hubView() {
     };
     const unknown = all.filter((q) => q.deadLetters && !knownReasons.has(q.queue));
     const read = h('button', { type: 'button', onclick: () => readReasons(unknown.map((q) => q.queue), read) }, 'Read reasons');
-    fill(queues, all.length ? table(['Queue', 'Work items', 'Last worker report', 'Build', 'Waits for a worker', 'Dead letters', 'Commonest reason'], all.map((q) => [q.queue, known(q.depth), worker(q), q.worker?.buildId || '—', waiting(q), q.deadLetters ? h('a', { href: `?dead=${encodeURIComponent(q.queue)}` }, count(q.deadLetters)) : known(q.deadLetters), reason(q)])) : h('p', { class: 'muted' }, fault ? '' : 'Loading …'),
+    fill(queues, all.length ? table(['Queue', 'Work items', 'Last worker report', 'Build', 'Waits for a worker', 'Dead letters', 'Commonest reason'], all.map((q) => [q.queue, known(q.depth), worker(q), q.worker?.buildId || '—', waiting(q), q.deadLetters ? h('a', { href: `?dead=${encodeURIComponent(q.queue)}` }, count(q.deadLetters)) : known(q.deadLetters), reason(q)])) : h('p', { class: 'muted' }, fault ? '' : hubHealth.queues ? 'No queues.' : 'Loading …'),
       unknown.length ? h('div', { class: 'bar-row' }, read, h('span', { class: 'muted grow' }, 'Reading hides the dead letters from other readers for up to two minutes.')) : '',
       fault ? h('p', { class: 'wrong' }, fault) : '');
   }
