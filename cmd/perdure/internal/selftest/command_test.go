@@ -158,12 +158,33 @@ func TestCommand_remove_removesRunOfAnyAge(t *testing.T) {
 	}
 }
 
+func TestCommand_parameters_replaceThoseOfTheTest(t *testing.T) {
+	t.Parallel()
+	h := &tool{world: newWorld(t)}
+	if code, err := h.exec(t, false, "", "--yes", "--parameter", "APIKind=function-url", "--parameter",
+		"LogRetention=3"); code != cli.CodeOK {
+		t.Fatalf("got %d, %v", code, err)
+	}
+	for _, s := range h.fakeAccount.stacks {
+		for _, set := range s.sets {
+			if p := set.Parameters; p["APIKind"] != "function-url" || p["LogRetention"] != "3" || p["WorkTimeout"] != "60" {
+				t.Errorf("got %v", p)
+			}
+		}
+	}
+	if code, err := h.exec(t, false, "", "--yes", "--parameter", "Hub=x"); code != cli.CodeError ||
+		!strings.Contains(err.Error(), `the template has no parameter "Hub"`) || len(h.left()) > 0 {
+		t.Errorf("unknown parameter: got %d, %v, left %v", code, err, h.left())
+	}
+}
+
 func TestCommand_invalidFlags_areRejectedBeforeAnyCall(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		"--architecture: must be arm64 or x86_64":  {"--architecture", "amd64"},
 		"--remove: must be the ID of a run":        {"--remove", "orders"},
 		`unexpected argument "orders"`:             {"orders"},
+		"--parameter: must be NAME=VALUE, is":      {"--parameter", "x"},
 		"unknown flag: --regoin":                   {"--regoin", "x"},
 		"if any flags in the group [keep remove]":  {"--keep", "--remove", "t9k3ab4mxq"},
 		"if any flags in the group [short remove]": {"--short", "--remove", "t9k3ab4mxq"},

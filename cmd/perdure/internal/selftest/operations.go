@@ -1,0 +1,215 @@
+package selftest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/schedule"
+)
+
+// Names of scenarios that checks use.
+const (
+	apiScenario = "HTTPAPI"
+	jobScenario = "BulkJob"
+)
+
+const (
+	fanOut      = 100 // activities
+	streamSteps = 60  // activities of the instance with a long history, three events each
+	purged      = 5   // instances of a bulk job
+)
+
+// operations returns the scenarios of an operator and of an HTTP client, and those with many activities.
+func (h *hub) operations(short bool) []trial {
+	all := []trial{
+		newTrial("FanOutOf100", h.fanOut),
+		newTrial("EventStream", h.streamEvents),
+		newTrial("ScheduledRun", h.runSchedule),
+		newTrial("DeadLetterRedriven", h.redriveDeadLetter),
+		newTrial("PurgedIDReused", h.reusePurgedID),
+		newTrial(apiScenario, h.callAPI),
+	}
+	if !short {
+		all = append(all, newTrial(jobScenario, h.purgeWithJob))
+	}
+	return all
+}
+
+// result runs an instance, and checks its output and its history.
+func (h *hub) result(ctx context.Context, orchestration, id string, input, want any) error {
+	s, err := h.complete(ctx, orchestration, id, input)
+	if err != nil {
+		return err
+	}
+	if err := checkOutput(&s, want); err != nil {
+		return err
+	}
+	return h.checkHistory(ctx, id)
+}
+
+func checkOutput(s *client.Status, want any) error {
+	doc, err := json.Marshal(want)
+	if err == nil && (s.Status != client.StatusCompleted || string(s.Output) != string(doc)) {
+		err = fmt.Errorf("instance %s is %s with %.100s, want %s", s.InstanceID, s.Status, s.Output, doc)
+	}
+	return err
+}
+
+func (h *hub) fanOut(ctx context.Context, id string) error {
+	return h.result(ctx, app.FanOut, id, fanOut, fanOut*(fanOut+1)/2)
+}
+
+// streamEvents follows an instance from its start to its end. The events must be those of its history.
+func (h *hub) streamEvents(ctx context.Context, id string) error {
+	if _, err := h.client.Start(ctx, app.Steps, streamSteps, client.WithInstanceID(id)); err != nil {
+		return err
+	}
+	return h.checkStream(ctx, h.client, id, streamSteps)
+}
+
+// checkStream follows an instance with a client, and compares the events with the history. A number of activities must
+// have completed.
+func (h *hub) checkStream(ctx context.Context, c *client.Client, id string, steps int) error {
+	var got []history.Event
+	completed := 0
+	for e, err := range c.Follow(ctx, id) {
+		if err != nil {
+			return err
+		}
+		got = append(got, e)
+		if e.Kind == history.ActivityCompleted {
+			completed++
+		}
+	}
+	if completed != steps {
+		return fmt.Errorf("%d of %d activities completed in the stream of %d events", completed, steps, len(got))
+	}
+	n := 0
+	for e, err := range h.client.History(ctx, id) {
+		switch {
+		case err != nil:
+			return err
+		case n == len(got) || got[n].ID != e.ID || got[n].Kind != e.Kind:
+			return fmt.Errorf("event %d of the history is not event %d of the stream of %d", e.ID, n, len(got))
+		}
+		n++
+	}
+	if n < len(got) {
+		return fmt.Errorf("the stream has %d events, the history %d", len(got), n)
+	}
+	return h.checkHistory(ctx, id)
+}
+
+// runSchedule creates a schedule, waits for the run of the next minute, and deletes the schedule.
+func (h *hub) runSchedule(ctx context.Context, id string) error {
+	schedules := h.client.Schedules()
+	if err := schedules.Put(ctx, schedule.Schedule{
+		ID: id, Orchestration: app.Greet, Input: json.RawMessage(`"world"`), Expression: "* * * * *",
+	}); err != nil {
+		return err
+	}
+	var run *schedule.Run
+	if err := h.until(ctx, func() error {
+		s, err := schedules.Get(ctx, id)
+		if err == nil && s.LastRun == nil {
+			err = fmt.Errorf("no run of schedule %s has ended; the next one is due at %v", id, s.NextDue)
+		}
+		run = s.LastRun
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := schedules.Delete(ctx, id); err != nil {
+		return err
+	}
+	if run.Outcome != schedule.OutcomeCompleted {
+		return fmt.Errorf("run %s is %s", run.InstanceID, run.Outcome)
+	}
+	s, err := h.client.Status(ctx, run.InstanceID)
+	if err != nil {
+		return err
+	}
+	return checkOutput(&s, "hello, world")
+}
+
+// until repeats a check until it succeeds or ctx ends.
+func (h *hub) until(ctx context.Context, check func() error) error {
+	const pause = time.Second
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		if late := h.sleep(ctx, pause); late != nil {
+			return errors.Join(err, late)
+		}
+	}
+}
+
+// reusePurgedID purges an instance with force while it runs, and starts another one with its ID.
+func (h *hub) reusePurgedID(ctx context.Context, id string) error {
+	if _, err := h.client.Start(ctx, app.Receive, "never", client.WithInstanceID(id)); err != nil {
+		return err
+	}
+	if err := h.client.Purge(ctx, id); !errors.Is(err, client.ErrNotEnded) {
+		return fmt.Errorf("purge of a running instance: got %w, want %w", err, client.ErrNotEnded)
+	}
+	if err := h.client.Purge(ctx, id, client.Force()); err != nil {
+		return err
+	}
+	if _, err := h.client.Status(ctx, id); !errors.Is(err, client.ErrNotFound) {
+		return fmt.Errorf("status of a purged instance: got %w, want %w", err, client.ErrNotFound)
+	}
+	return h.result(ctx, app.Greet, id, "again", "hello, again")
+}
+
+// purgeWithJob starts instances with a tag, and purges them with a bulk job, which the next run of the sweeper does.
+func (h *hub) purgeWithJob(ctx context.Context, id string) error {
+	tags := map[string]string{"selftest": id}
+	instance := func(n int) string { return fmt.Sprintf("%s-%d", id, n) }
+	for n := range purged {
+		if _, err := h.client.Start(ctx, app.Greet, "job", client.WithInstanceID(instance(n)),
+			client.WithTags(tags)); err != nil {
+			return err
+		}
+	}
+	for n := range purged {
+		if _, err := h.client.Wait(ctx, instance(n)); err != nil {
+			return err
+		}
+	}
+	request := admin.JobRequest{Operation: admin.OperationPurge, Filter: admin.Filter{Tags: tags}}
+	if err := h.until(ctx, func() error { // indexes lag
+		preview, err := h.admin.PreviewJob(ctx, request)
+		if err == nil && preview.Matched != purged {
+			err = fmt.Errorf("job would purge %d of %d instances", preview.Matched, purged)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	job, err := h.admin.StartJob(ctx, request)
+	if err != nil {
+		return err
+	}
+	if err := h.until(ctx, func() error {
+		job, err = h.admin.Job(ctx, job.ID)
+		if err == nil && !job.Ended() {
+			err = fmt.Errorf("job %s is %s with %d of %d instances", job.ID, job.State, job.Done, purged)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if job.Done != purged || job.Failed > 0 {
+		return fmt.Errorf("job %s purged %d of %d instances: %v", job.ID, job.Done, purged, job.Errors)
+	}
+	return nil
+}
