@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,6 +209,20 @@ func TestSource_checkout_isTheModuleOfTheWorkingDirectory(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, application, "functions", name, "main.go")); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Settings of the user must not change the build of a release in the module cache.
+func TestEnvironment_release_isBuiltReadOnlyWithoutWorkspace(t *testing.T) {
+	t.Parallel()
+	b := &builder{environ: []string{"GOWORK=/home/user/go.work", "GOFLAGS=-mod=mod -modcacherw"}, version: "v0.3.0"}
+	if got := b.environment()[2:]; !slices.Equal(got, []string{
+		"GOWORK=off", "GOFLAGS=-mod=mod -modcacherw -mod=readonly",
+	}) {
+		t.Errorf("got %v", got)
+	}
+	if b.version = ""; !slices.Equal(b.environment(), b.environ) {
+		t.Errorf("checkout: got %v", b.environment())
 	}
 }
 
