@@ -1,5 +1,5 @@
-"""Prints the resources of a local cloud, one on a line. Run it with the Python of localstack/.venv. It omits services
-that the cloud does not have.
+"""Prints the resources of a local cloud, one on a line. Run it with the Python of localstack/.venv. It omits calls that
+the cloud does not have.
 
     inventory.py ENDPOINT
 """
@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 # The calls that list resources, with the paths of the names in their responses.
 LISTS = [
-    ("cloudformation", "describe_stacks", "Stacks[].StackName"),
+    ("cloudformation", "describe_stacks", "Stacks[?StackStatus != 'DELETE_COMPLETE'].StackName"),
     ("cloudwatch", "describe_alarms", "MetricAlarms[].AlarmName"),
     ("cloudwatch", "list_dashboards", "DashboardEntries[].DashboardName"),
     ("dynamodb", "list_tables", "TableNames[]"),
@@ -49,7 +49,8 @@ def main() -> None:
             else:
                 names = jmespath.search(path, getattr(client, operation)(**arguments))
         except ClientError as error:
-            if error.response["ResponseMetadata"]["HTTPStatusCode"] != http.HTTPStatus.NOT_IMPLEMENTED:
+            unknown = error.response["Error"]["Code"] == "UnknownOperationException"
+            if not unknown and error.response["ResponseMetadata"]["HTTPStatusCode"] != http.HTTPStatus.NOT_IMPLEMENTED:
                 raise
             continue
         for name in names or ():

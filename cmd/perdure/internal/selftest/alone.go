@@ -73,7 +73,8 @@ func (h *hub) pause(ctx context.Context, id string) error {
 	}
 	for uuid, at := range first {
 		if !last[uuid].After(at) {
-			return fmt.Errorf("mapping %s was last modified at %v before the pause and %v after it", uuid, at, last[uuid])
+			return fmt.Errorf("mapping %s was last modified at %v before the pause and %v after it", uuid, at,
+				last[uuid])
 		}
 	}
 	s, err := h.client.Wait(ctx, id)

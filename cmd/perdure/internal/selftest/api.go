@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/client/sigv4"
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app"
+	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
 	"github.com/perdure/perdure/internal/apiclient"
 	"github.com/perdure/perdure/provider"
 )
@@ -41,7 +42,7 @@ func (t *localTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent := r.Clone(r.Context())
 	sent.Host = r.URL.Host
 	sent.URL.Scheme, sent.URL.Host = t.endpoint.Scheme, t.endpoint.Host
-	return http.DefaultTransport.RoundTrip(sent) //nolint:wrapcheck // the error of the client
+	return http.DefaultTransport.RoundTrip(sent)
 }
 
 // callAPI runs an instance over the HTTP API. Its ID has characters that paths encode.
@@ -65,20 +66,14 @@ func (h *hub) callAPI(ctx context.Context, id string) error {
 		return fmt.Errorf("status of instance %q has the ID %q", id, s.InstanceID)
 	}
 	_, err = h.api.Start(ctx, app.Steps, steps, client.WithInstanceID(id))
-	if !errors.Is(err, client.ErrAlreadyExists) {
-		return fmt.Errorf("second start of %q: got %w, want %w", id, err, client.ErrAlreadyExists)
-	}
-	_, err = h.repeatingAPI.Start(ctx, app.Steps, steps)
-	if field, ok := errors.AsType[*provider.FieldError](err); !ok || field.Field != idempotencyKey {
-		return fmt.Errorf("start with two keys: got %w, want an error of %s", err, idempotencyKey)
+	if err := wantError("second start", err, client.ErrAlreadyExists); err != nil {
+		return err
 	}
 	if err := h.api.Purge(ctx, id); err != nil {
 		return err
 	}
-	if _, err := h.client.Status(ctx, id); !errors.Is(err, client.ErrNotFound) {
-		return fmt.Errorf("status of purged instance %q: got %w, want %w", id, err, client.ErrNotFound)
-	}
-	return nil
+	_, err = h.client.Status(ctx, id)
+	return wantError("status of a purged instance", err, client.ErrNotFound)
 }
 
 // idempotencyKey is the header that the API rejects if a gateway has joined two values.
@@ -92,4 +87,16 @@ func repeatKey(c *apiclient.Config) error {
 		return sign(ctx, r, body)
 	}
 	return nil
+}
+
+// repeatHeader starts an instance with two idempotency keys, which the API must reject.
+func (h *hub) repeatHeader(ctx context.Context) error {
+	id, err := h.repeatingAPI.Start(ctx, app.Greet, "twice")
+	if field, ok := errors.AsType[*provider.FieldError](err); ok && field.Field == idempotencyKey {
+		return nil
+	}
+	if err == nil {
+		return fmt.Errorf("instance %s was started with two values of %s", id, idempotencyKey)
+	}
+	return &probes.UndecidedError{Cause: err}
 }

@@ -50,6 +50,9 @@ func (h *hub) redriveDeadLetter(ctx context.Context, id string) error {
 	return h.until(ctx, func() error { return h.dropUnreadable(ctx, unreadable) })
 }
 
+// redriven is the ID of the event and of its dead letter.
+const redriven = "redriven"
+
 // deadLetterEvent sends an event to the dead-letter queue of the inbox.
 func (h *hub) deadLetterEvent(ctx context.Context, id, event string, value int) error {
 	data, err := json.Marshal(value)
@@ -57,14 +60,14 @@ func (h *hub) deadLetterEvent(ctx context.Context, id, event string, value int) 
 		return err
 	}
 	body, err := json.Marshal(provider.Message{
-		V: provider.WireVersion, Kind: provider.MessageEventRaised, InstanceID: id, Name: event, EventID: "redriven",
+		V: provider.WireVersion, Kind: provider.MessageEventRaised, InstanceID: id, Name: event, EventID: redriven,
 		Data: history.Payload(data),
 	})
 	if err != nil {
 		return err
 	}
 	return h.deployment.Instances.DeadLetter(ctx, provider.QueueInbox, provider.Unreadable{
-		Record: provider.Record{ID: "redriven", Group: "redriven", Body: string(body)}, Err: errors.New("self-test"),
+		Record: provider.Record{ID: redriven, Group: redriven, Body: string(body)}, Err: errors.New("self-test"),
 	})
 }
 

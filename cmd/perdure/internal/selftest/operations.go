@@ -23,14 +23,19 @@ const (
 const (
 	fanOut      = 100 // activities
 	streamSteps = 60  // activities of the instance with a long history, three events each
-	purged      = 5   // instances of a bulk job
+	shortSteps  = 20
+	purged      = 5 // instances of a bulk job
 )
 
 // operations returns the scenarios of an operator and of an HTTP client, and those with many activities.
 func (h *hub) operations(short bool) []trial {
+	steps := streamSteps
+	if short {
+		steps = shortSteps
+	}
 	all := []trial{
 		newTrial("FanOutOf100", h.fanOut),
-		newTrial("EventStream", h.streamEvents),
+		newTrial("EventStream", func(ctx context.Context, id string) error { return h.streamEvents(ctx, id, steps) }),
 		newTrial("ScheduledRun", h.runSchedule),
 		newTrial("DeadLetterRedriven", h.redriveDeadLetter),
 		newTrial("PurgedIDReused", h.reusePurgedID),
@@ -67,11 +72,11 @@ func (h *hub) fanOut(ctx context.Context, id string) error {
 }
 
 // streamEvents follows an instance from its start to its end. The events must be those of its history.
-func (h *hub) streamEvents(ctx context.Context, id string) error {
-	if _, err := h.client.Start(ctx, app.Steps, streamSteps, client.WithInstanceID(id)); err != nil {
+func (h *hub) streamEvents(ctx context.Context, id string, steps int) error {
+	if _, err := h.client.Start(ctx, app.Steps, steps, client.WithInstanceID(id)); err != nil {
 		return err
 	}
-	return h.checkStream(ctx, h.client, id, streamSteps)
+	return h.checkStream(ctx, h.client, id, steps)
 }
 
 // checkStream follows an instance with a client, and compares the events with the history. A number of activities must
@@ -153,19 +158,32 @@ func (h *hub) until(ctx context.Context, check func() error) error {
 	}
 }
 
+// wantError returns an error unless a call failed with an error.
+func wantError(call string, err, want error) error {
+	switch {
+	case errors.Is(err, want):
+		return nil
+	case err == nil:
+		return fmt.Errorf("%s succeeded, want the error %w", call, want)
+	default:
+		return fmt.Errorf("%s: got %w, want %w", call, err, want)
+	}
+}
+
 // reusePurgedID purges an instance with force while it runs, and starts another one with its ID.
 func (h *hub) reusePurgedID(ctx context.Context, id string) error {
 	if _, err := h.client.Start(ctx, app.Receive, "never", client.WithInstanceID(id)); err != nil {
 		return err
 	}
-	if err := h.client.Purge(ctx, id); !errors.Is(err, client.ErrNotEnded) {
-		return fmt.Errorf("purge of a running instance: got %w, want %w", err, client.ErrNotEnded)
+	if err := wantError("purge of a running instance", h.client.Purge(ctx, id), client.ErrNotEnded); err != nil {
+		return err
 	}
 	if err := h.client.Purge(ctx, id, client.Force()); err != nil {
 		return err
 	}
-	if _, err := h.client.Status(ctx, id); !errors.Is(err, client.ErrNotFound) {
-		return fmt.Errorf("status of a purged instance: got %w, want %w", err, client.ErrNotFound)
+	_, err := h.client.Status(ctx, id)
+	if err := wantError("status of a purged instance", err, client.ErrNotFound); err != nil {
+		return err
 	}
 	return h.result(ctx, app.Greet, id, "again", "hello, again")
 }

@@ -315,7 +315,7 @@ func (p *tableProbes) query(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("got the order %q", got)
 	}
 
-	const large, count = 300 << 10, 4
+	const large, count = 300 << 10, 5 // a page may contain the item that exceeds 1 MB
 	for i := range count {
 		if err := p.put(ctx, valued("pages", strconv.Itoa(i), strings.Repeat("x", large)), nil); err != nil {
 			return "", undecided(err)
