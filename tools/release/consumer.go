@@ -51,8 +51,8 @@ func newConsumer(ctx context.Context, dir string, release source) (*consumer, er
 	proxies := []string{fileURL(proxy), fileURL(filepath.Join(cache, downloads))}
 	c := &consumer{dir: dir, proxies: proxies, version: release.version, modules: release.modules}
 	c.env = append(os.Environ(),
-		"GOPROXY="+strings.Join(append(proxies, upstream), ","), "GONOSUMDB="+modulePath, "GONOPROXY=none", "GOPRIVATE=",
-		"GOMODCACHE="+filepath.Join(dir, "mod"), "GOWORK=off", "GOTOOLCHAIN=local",
+		"GOPROXY="+strings.Join(append(proxies, upstream), ","), "GONOSUMDB="+modulePath, "GONOPROXY=none",
+		"GOPRIVATE=", "GOMODCACHE="+filepath.Join(dir, "mod"), "GOWORK=off", "GOTOOLCHAIN=local",
 		"GOFLAGS=-modcacherw -trimpath -buildvcs=false", "CGO_ENABLED=0",
 	)
 	var lines []string

@@ -40,7 +40,7 @@ func (c *consumer) installSelfTest(ctx context.Context) (err error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "perdure"), "selftest", "--yes", "--architecture", architecture)
 	cmd.Dir = bin
 	// The environment of a user, with settings that must not change the build.
-	cmd.Env = append(user.env, "GOFLAGS=-mod=mod", "GOWORK="+filepath.Join(c.dir, "none", "go.work"),
+	cmd.Env = append(slices.Clone(user.env), "GOFLAGS=-mod=mod", "GOWORK="+filepath.Join(c.dir, "none", "go.work"),
 		"AWS_ENDPOINT_URL="+aws.URL, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test")
 	text, err := cmd.CombinedOutput()
 	if source := filepath.Join(cache, "github.com", "perdure", "perdure@"+c.version); err == nil ||
