@@ -17,17 +17,21 @@ import (
 
 const pauseScenario = "HubPaused"
 
+// disruptor runs the scenarios that disturb others.
+type disruptor struct{ *hub }
+
 // disruptions returns the scenarios that disturb others. They run one after the other, and not in a short run.
 func (h *hub) disruptions(short bool) []trial {
 	if short {
 		return nil
 	}
-	return []trial{newTrial("WorkerExits", h.exitWorker), newTrial(pauseScenario, h.pause)}
+	d := &disruptor{h}
+	return []trial{newTrial("WorkerExits", d.exitWorker), newTrial(pauseScenario, d.pause)}
 }
 
 // exitWorker runs an activity that ends the process of its worker. Its message arrives again, and completes.
-func (h *hub) exitWorker(ctx context.Context, id string) error {
-	s, err := h.complete(ctx, app.Exit, id, nil)
+func (d *disruptor) exitWorker(ctx context.Context, id string) error {
+	s, err := d.complete(ctx, app.Exit, id, nil)
 	if err != nil {
 		return err
 	}
@@ -35,30 +39,30 @@ func (h *hub) exitWorker(ctx context.Context, id string) error {
 	if err == nil && deliveries < 2 { //nolint:mnd // the first one ended
 		err = fmt.Errorf("the activity completed in delivery %d", deliveries)
 	}
-	return errors.Join(err, h.checkHistory(ctx, id))
+	return errors.Join(err, d.checkHistory(ctx, id))
 }
 
 // stillness is the time in which a paused hub must not run a turn.
 const stillness = 10 * time.Second
 
 // pause pauses the hub, starts an instance, and resumes the hub. The instance starts after that.
-func (h *hub) pause(ctx context.Context, id string) error {
-	before, err := h.deployment.Mappings(ctx)
+func (d *disruptor) pause(ctx context.Context, id string) error {
+	before, err := d.deployment.Mappings(ctx)
 	if err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(before, func(m hubadmin.Mapping) bool { return m.Queue == "" }) {
 		return fmt.Errorf("the rule of the sweeper is not in %v", before)
 	}
-	first, err := h.modified(ctx, before)
+	first, err := d.modified(ctx, before)
 	if err != nil {
 		return err
 	}
-	_, err = h.deployment.Pause(ctx)
+	_, err = d.deployment.Pause(ctx)
 	if err == nil {
-		err = h.staysPending(ctx, id)
+		err = d.staysPending(ctx, id)
 	}
-	resumed, failed := h.resume(ctx)
+	resumed, failed := d.resume(ctx)
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
@@ -67,7 +71,7 @@ func (h *hub) pause(ctx context.Context, id string) error {
 	}) {
 		return fmt.Errorf("mappings before the pause %v, after it %v", before, resumed)
 	}
-	last, err := h.modified(ctx, resumed)
+	last, err := d.modified(ctx, resumed)
 	if err != nil {
 		return err
 	}
@@ -77,7 +81,7 @@ func (h *hub) pause(ctx context.Context, id string) error {
 				last[uuid])
 		}
 	}
-	s, err := h.client.Wait(ctx, id)
+	s, err := d.client.Wait(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -88,24 +92,24 @@ func (h *hub) pause(ctx context.Context, id string) error {
 const resumeLimit = 2 * time.Minute
 
 // resume resumes the hub, also after the time limit of its scenario. After an interruption, the hub is removed.
-func (h *hub) resume(ctx context.Context) ([]hubadmin.Mapping, error) {
+func (d *disruptor) resume(ctx context.Context) ([]hubadmin.Mapping, error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil, context.Cause(ctx)
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeLimit)
 	defer cancel()
-	return h.deployment.Resume(limited, false)
+	return d.deployment.Resume(limited, false)
 }
 
 // modified returns the times at which mappings were modified, by UUID.
-func (h *hub) modified(ctx context.Context, mappings []hubadmin.Mapping) (map[string]time.Time, error) {
+func (d *disruptor) modified(ctx context.Context, mappings []hubadmin.Mapping) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
 	for i := range mappings {
 		m := &mappings[i]
 		if m.Queue == "" {
 			continue // a rule
 		}
-		out, err := h.deployment.Lambda.GetEventSourceMapping(ctx, &lambda.GetEventSourceMappingInput{UUID: &m.UUID})
+		out, err := d.deployment.Lambda.GetEventSourceMapping(ctx, &lambda.GetEventSourceMappingInput{UUID: &m.UUID})
 		if err != nil {
 			return nil, fmt.Errorf("read mapping %s: %w", m.UUID, err)
 		}
@@ -115,14 +119,14 @@ func (h *hub) modified(ctx context.Context, mappings []hubadmin.Mapping) (map[st
 }
 
 // staysPending starts an instance, which must have no turn.
-func (h *hub) staysPending(ctx context.Context, id string) error {
-	if _, err := h.client.Start(ctx, app.Greet, "paused", client.WithInstanceID(id)); err != nil {
+func (d *disruptor) staysPending(ctx context.Context, id string) error {
+	if _, err := d.client.Start(ctx, app.Greet, "paused", client.WithInstanceID(id)); err != nil {
 		return err
 	}
-	if err := h.sleep(ctx, stillness); err != nil {
+	if err := d.sleep(ctx, stillness); err != nil {
 		return err
 	}
-	s, err := h.client.Status(ctx, id)
+	s, err := d.client.Status(ctx, id)
 	if err == nil && s.Status != client.StatusPending {
 		err = fmt.Errorf("instance %s of the paused hub is %s", id, s.Status)
 	}

@@ -46,16 +46,16 @@ func (t *localTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // callAPI runs an instance over the HTTP API. Its ID has characters that paths encode.
-func (h *hub) callAPI(ctx context.Context, id string) error {
+func (o *operator) callAPI(ctx context.Context, id string) error {
 	const steps = 5
 	id += " ä%2B?+#1"
-	if _, err := h.api.Start(ctx, app.Steps, steps, client.WithInstanceID(id)); err != nil {
+	if _, err := o.api.Start(ctx, app.Steps, steps, client.WithInstanceID(id)); err != nil {
 		return err
 	}
-	if err := h.checkStream(ctx, h.api, id, steps); err != nil {
+	if err := o.checkStream(ctx, o.api, id, steps); err != nil {
 		return err
 	}
-	s, err := h.api.Wait(ctx, id)
+	s, err := o.api.Wait(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -65,14 +65,14 @@ func (h *hub) callAPI(ctx context.Context, id string) error {
 	if s.InstanceID != id {
 		return fmt.Errorf("status of instance %q has the ID %q", id, s.InstanceID)
 	}
-	_, err = h.api.Start(ctx, app.Steps, steps, client.WithInstanceID(id))
+	_, err = o.api.Start(ctx, app.Steps, steps, client.WithInstanceID(id))
 	if err := wantError("second start", err, client.ErrAlreadyExists); err != nil {
 		return err
 	}
-	if err := h.api.Purge(ctx, id); err != nil {
+	if err := o.api.Purge(ctx, id); err != nil {
 		return err
 	}
-	_, err = h.client.Status(ctx, id)
+	_, err = o.client.Status(ctx, id)
 	return wantError("status of a purged instance", err, client.ErrNotFound)
 }
 
@@ -90,8 +90,8 @@ func repeatKey(c *apiclient.Config) error {
 }
 
 // repeatHeader starts an instance with two idempotency keys, which the API must reject.
-func (h *hub) repeatHeader(ctx context.Context) error {
-	id, err := h.repeatingAPI.Start(ctx, app.Greet, "twice")
+func (o *operator) repeatHeader(ctx context.Context) error {
+	id, err := o.repeatingAPI.Start(ctx, app.Greet, "twice")
 	if field, ok := errors.AsType[*provider.FieldError](err); ok && field.Field == idempotencyKey {
 		return nil
 	}

@@ -103,7 +103,7 @@ func (h *hub) hubChecks(report *Report) []probes.Check {
 		{Name: "api-paths", Assumptions: []string{"A133"}, Run: func(ctx context.Context) (string, error) {
 			detail, err := passed(apiScenario)(ctx)
 			if err == nil {
-				err = h.repeatHeader(ctx)
+				err = (&operator{h}).repeatHeader(ctx)
 			}
 			return detail, err
 		}},

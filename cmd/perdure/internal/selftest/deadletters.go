@@ -19,20 +19,20 @@ import (
 
 // redriveDeadLetter moves an event to the dead-letter queue of the inbox and redrives it. Its instance receives it. The
 // orchestrator function moves a message that it cannot read to the same queue, where the message is dropped.
-func (h *hub) redriveDeadLetter(ctx context.Context, id string) error {
+func (o *operator) redriveDeadLetter(ctx context.Context, id string) error {
 	const event, value = "go", 7
-	if _, err := h.client.Start(ctx, app.Receive, event, client.WithInstanceID(id)); err != nil {
+	if _, err := o.client.Start(ctx, app.Receive, event, client.WithInstanceID(id)); err != nil {
 		return err
 	}
-	if err := h.deadLetterEvent(ctx, id, event, value); err != nil {
+	if err := o.deadLetterEvent(ctx, id, event, value); err != nil {
 		return err
 	}
 	unreadable := id + " {" // not JSON
-	if err := h.sendUnreadable(ctx, unreadable); err != nil {
+	if err := o.sendUnreadable(ctx, unreadable); err != nil {
 		return err
 	}
-	if err := h.until(ctx, func() error {
-		result, err := h.admin.RedriveDeadLetters(ctx, admin.DeadLetterQuery{InstanceID: id})
+	if err := o.until(ctx, func() error {
+		result, err := o.admin.RedriveDeadLetters(ctx, admin.DeadLetterQuery{InstanceID: id})
 		if err == nil && result.Done != 1 {
 			err = fmt.Errorf("dead letter of %s was not redriven: %+v", id, result)
 		}
@@ -40,21 +40,21 @@ func (h *hub) redriveDeadLetter(ctx context.Context, id string) error {
 	}); err != nil {
 		return err
 	}
-	s, err := h.client.Wait(ctx, id)
+	s, err := o.client.Wait(ctx, id)
 	if err != nil {
 		return err
 	}
 	if err := checkOutput(&s, value); err != nil {
 		return err
 	}
-	return h.until(ctx, func() error { return h.dropUnreadable(ctx, unreadable) })
+	return o.until(ctx, func() error { return o.dropUnreadable(ctx, unreadable) })
 }
 
 // redriven is the ID of the event and of its dead letter.
 const redriven = "redriven"
 
 // deadLetterEvent sends an event to the dead-letter queue of the inbox.
-func (h *hub) deadLetterEvent(ctx context.Context, id, event string, value int) error {
+func (o *operator) deadLetterEvent(ctx context.Context, id, event string, value int) error {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -66,16 +66,16 @@ func (h *hub) deadLetterEvent(ctx context.Context, id, event string, value int) 
 	if err != nil {
 		return err
 	}
-	return h.deployment.Instances.DeadLetter(ctx, provider.QueueInbox, provider.Unreadable{
+	return o.deployment.Instances.DeadLetter(ctx, provider.QueueInbox, provider.Unreadable{
 		Record: provider.Record{ID: redriven, Group: redriven, Body: string(body)}, Err: errors.New("self-test"),
 	})
 }
 
 // sendUnreadable sends a message to the inbox.
-func (h *hub) sendUnreadable(ctx context.Context, body string) error {
+func (o *operator) sendUnreadable(ctx context.Context, body string) error {
 	id := "unreadable"
-	out, err := h.deployment.Queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{
-		QueueUrl: &h.deployment.Config.InboxURL, Entries: []types.SendMessageBatchRequestEntry{
+	out, err := o.deployment.Queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{
+		QueueUrl: &o.deployment.Config.InboxURL, Entries: []types.SendMessageBatchRequestEntry{
 			{Id: &id, MessageBody: &body, MessageGroupId: &id, MessageDeduplicationId: &id},
 		},
 	})
@@ -89,8 +89,8 @@ func (h *hub) sendUnreadable(ctx context.Context, body string) error {
 }
 
 // dropUnreadable finds the dead letter with a body and drops it.
-func (h *hub) dropUnreadable(ctx context.Context, body string) error {
-	list, err := h.admin.DeadLetters(ctx, admin.DeadLetterQuery{Queue: provider.QueueInbox}, 0)
+func (o *operator) dropUnreadable(ctx context.Context, body string) error {
+	list, err := o.admin.DeadLetters(ctx, admin.DeadLetterQuery{Queue: provider.QueueInbox}, 0)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (h *hub) dropUnreadable(ctx context.Context, body string) error {
 		if d.Reason == "" {
 			return fmt.Errorf("dead letter %s has no reason", d.Record.ID)
 		}
-		result, err := h.admin.DropDeadLetters(ctx, admin.DeadLetterQuery{IDs: []string{d.Record.ID}})
+		result, err := o.admin.DropDeadLetters(ctx, admin.DeadLetterQuery{IDs: []string{d.Record.ID}})
 		if err == nil && result.Done != 1 {
 			err = fmt.Errorf("dead letter %s was not dropped: %+v", d.Record.ID, result)
 		}

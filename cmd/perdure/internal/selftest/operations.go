@@ -27,36 +27,40 @@ const (
 	purged      = 5 // instances of a bulk job
 )
 
+// operator runs the scenarios of an operator and of an HTTP client, and those with many activities.
+type operator struct{ *hub }
+
 // operations returns the scenarios of an operator and of an HTTP client, and those with many activities.
 func (h *hub) operations(short bool) []trial {
 	steps := streamSteps
 	if short {
 		steps = shortSteps
 	}
+	o := &operator{h}
 	all := []trial{
-		newTrial("FanOutOf100", h.fanOut),
-		newTrial("EventStream", func(ctx context.Context, id string) error { return h.streamEvents(ctx, id, steps) }),
-		newTrial("ScheduledRun", h.runSchedule),
-		newTrial("DeadLetterRedriven", h.redriveDeadLetter),
-		newTrial("PurgedIDReused", h.reusePurgedID),
-		newTrial(apiScenario, h.callAPI),
+		newTrial("FanOutOf100", o.fanOut),
+		newTrial("EventStream", func(ctx context.Context, id string) error { return o.streamEvents(ctx, id, steps) }),
+		newTrial("ScheduledRun", o.runSchedule),
+		newTrial("DeadLetterRedriven", o.redriveDeadLetter),
+		newTrial("PurgedIDReused", o.reusePurgedID),
+		newTrial(apiScenario, o.callAPI),
 	}
 	if !short {
-		all = append(all, newTrial(jobScenario, h.purgeWithJob))
+		all = append(all, newTrial(jobScenario, o.purgeWithJob))
 	}
 	return all
 }
 
 // result runs an instance, and checks its output and its history.
-func (h *hub) result(ctx context.Context, orchestration, id string, input, want any) error {
-	s, err := h.complete(ctx, orchestration, id, input)
+func (o *operator) result(ctx context.Context, orchestration, id string, input, want any) error {
+	s, err := o.complete(ctx, orchestration, id, input)
 	if err != nil {
 		return err
 	}
 	if err := checkOutput(&s, want); err != nil {
 		return err
 	}
-	return h.checkHistory(ctx, id)
+	return o.checkHistory(ctx, id)
 }
 
 func checkOutput(s *client.Status, want any) error {
@@ -67,21 +71,21 @@ func checkOutput(s *client.Status, want any) error {
 	return err
 }
 
-func (h *hub) fanOut(ctx context.Context, id string) error {
-	return h.result(ctx, app.FanOut, id, fanOut, fanOut*(fanOut+1)/2)
+func (o *operator) fanOut(ctx context.Context, id string) error {
+	return o.result(ctx, app.FanOut, id, fanOut, fanOut*(fanOut+1)/2)
 }
 
 // streamEvents follows an instance from its start to its end. The events must be those of its history.
-func (h *hub) streamEvents(ctx context.Context, id string, steps int) error {
-	if _, err := h.client.Start(ctx, app.Steps, steps, client.WithInstanceID(id)); err != nil {
+func (o *operator) streamEvents(ctx context.Context, id string, steps int) error {
+	if _, err := o.client.Start(ctx, app.Steps, steps, client.WithInstanceID(id)); err != nil {
 		return err
 	}
-	return h.checkStream(ctx, h.client, id, steps)
+	return o.checkStream(ctx, o.client, id, steps)
 }
 
 // checkStream follows an instance with a client, and compares the events with the history. A number of activities must
 // have completed.
-func (h *hub) checkStream(ctx context.Context, c *client.Client, id string, steps int) error {
+func (o *operator) checkStream(ctx context.Context, c *client.Client, id string, steps int) error {
 	var got []history.Event
 	completed := 0
 	for e, err := range c.Follow(ctx, id) {
@@ -97,7 +101,7 @@ func (h *hub) checkStream(ctx context.Context, c *client.Client, id string, step
 		return fmt.Errorf("%d of %d activities completed in the stream of %d events", completed, steps, len(got))
 	}
 	n := 0
-	for e, err := range h.client.History(ctx, id) {
+	for e, err := range o.client.History(ctx, id) {
 		switch {
 		case err != nil:
 			return err
@@ -109,19 +113,19 @@ func (h *hub) checkStream(ctx context.Context, c *client.Client, id string, step
 	if n < len(got) {
 		return fmt.Errorf("the stream has %d events, the history %d", len(got), n)
 	}
-	return h.checkHistory(ctx, id)
+	return o.checkHistory(ctx, id)
 }
 
 // runSchedule creates a schedule, waits for the run of the next minute, and deletes the schedule.
-func (h *hub) runSchedule(ctx context.Context, id string) error {
-	schedules := h.client.Schedules()
+func (o *operator) runSchedule(ctx context.Context, id string) error {
+	schedules := o.client.Schedules()
 	if err := schedules.Put(ctx, schedule.Schedule{
 		ID: id, Orchestration: app.Greet, Input: json.RawMessage(`"world"`), Expression: "* * * * *",
 	}); err != nil {
 		return err
 	}
 	var run *schedule.Run
-	if err := h.until(ctx, func() error {
+	if err := o.until(ctx, func() error {
 		s, err := schedules.Get(ctx, id)
 		if err == nil && s.LastRun == nil {
 			err = fmt.Errorf("no run of schedule %s has ended; the next one is due at %v", id, s.NextDue)
@@ -137,7 +141,7 @@ func (h *hub) runSchedule(ctx context.Context, id string) error {
 	if run.Outcome != schedule.OutcomeCompleted {
 		return fmt.Errorf("run %s is %s", run.InstanceID, run.Outcome)
 	}
-	s, err := h.client.Status(ctx, run.InstanceID)
+	s, err := o.client.Status(ctx, run.InstanceID)
 	if err != nil {
 		return err
 	}
@@ -145,14 +149,14 @@ func (h *hub) runSchedule(ctx context.Context, id string) error {
 }
 
 // until repeats a check until it succeeds or ctx ends.
-func (h *hub) until(ctx context.Context, check func() error) error {
+func (o *operator) until(ctx context.Context, check func() error) error {
 	const pause = time.Second
 	for {
 		err := check()
 		if err == nil {
 			return nil
 		}
-		if late := h.sleep(ctx, pause); late != nil {
+		if late := o.sleep(ctx, pause); late != nil {
 			return errors.Join(err, late)
 		}
 	}
@@ -171,41 +175,41 @@ func wantError(call string, err, want error) error {
 }
 
 // reusePurgedID purges an instance with force while it runs, and starts another one with its ID.
-func (h *hub) reusePurgedID(ctx context.Context, id string) error {
-	if _, err := h.client.Start(ctx, app.Receive, "never", client.WithInstanceID(id)); err != nil {
+func (o *operator) reusePurgedID(ctx context.Context, id string) error {
+	if _, err := o.client.Start(ctx, app.Receive, "never", client.WithInstanceID(id)); err != nil {
 		return err
 	}
-	if err := wantError("purge of a running instance", h.client.Purge(ctx, id), client.ErrNotEnded); err != nil {
+	if err := wantError("purge of a running instance", o.client.Purge(ctx, id), client.ErrNotEnded); err != nil {
 		return err
 	}
-	if err := h.client.Purge(ctx, id, client.Force()); err != nil {
+	if err := o.client.Purge(ctx, id, client.Force()); err != nil {
 		return err
 	}
-	_, err := h.client.Status(ctx, id)
+	_, err := o.client.Status(ctx, id)
 	if err := wantError("status of a purged instance", err, client.ErrNotFound); err != nil {
 		return err
 	}
-	return h.result(ctx, app.Greet, id, "again", "hello, again")
+	return o.result(ctx, app.Greet, id, "again", "hello, again")
 }
 
 // purgeWithJob starts instances with a tag, and purges them with a bulk job, which the next run of the sweeper does.
-func (h *hub) purgeWithJob(ctx context.Context, id string) error {
+func (o *operator) purgeWithJob(ctx context.Context, id string) error {
 	tags := map[string]string{"selftest": id}
 	instance := func(n int) string { return fmt.Sprintf("%s-%d", id, n) }
 	for n := range purged {
-		if _, err := h.client.Start(ctx, app.Greet, "job", client.WithInstanceID(instance(n)),
+		if _, err := o.client.Start(ctx, app.Greet, "job", client.WithInstanceID(instance(n)),
 			client.WithTags(tags)); err != nil {
 			return err
 		}
 	}
 	for n := range purged {
-		if _, err := h.client.Wait(ctx, instance(n)); err != nil {
+		if _, err := o.client.Wait(ctx, instance(n)); err != nil {
 			return err
 		}
 	}
 	request := admin.JobRequest{Operation: admin.OperationPurge, Filter: admin.Filter{Tags: tags}}
-	if err := h.until(ctx, func() error { // indexes lag
-		preview, err := h.admin.PreviewJob(ctx, request)
+	if err := o.until(ctx, func() error { // indexes lag
+		preview, err := o.admin.PreviewJob(ctx, request)
 		if err == nil && preview.Matched != purged {
 			err = fmt.Errorf("job would purge %d of %d instances", preview.Matched, purged)
 		}
@@ -213,12 +217,12 @@ func (h *hub) purgeWithJob(ctx context.Context, id string) error {
 	}); err != nil {
 		return err
 	}
-	job, err := h.admin.StartJob(ctx, request)
+	job, err := o.admin.StartJob(ctx, request)
 	if err != nil {
 		return err
 	}
-	if err := h.until(ctx, func() error {
-		job, err = h.admin.Job(ctx, job.ID)
+	if err := o.until(ctx, func() error {
+		job, err = o.admin.Job(ctx, job.ID)
 		if err == nil && !job.Ended() {
 			err = fmt.Errorf("job %s is %s with %d of %d instances", job.ID, job.State, job.Done, purged)
 		}

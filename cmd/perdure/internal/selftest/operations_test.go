@@ -96,7 +96,7 @@ func TestOperations_inMemory_pass(t *testing.T) {
 				t.Errorf("%s: %s", r.Name, r.Error)
 			}
 		}
-		if err := h.repeatHeader(ctx); err != nil {
+		if err := (&operator{h}).repeatHeader(ctx); err != nil {
 			t.Errorf("repeated header: %v", err)
 		}
 		if detail, err := h.drained(ctx); err != nil || detail != "2 queues are empty" {
@@ -142,7 +142,7 @@ func TestRepeatHeader_gatewayKeepsOneValue_isReported(t *testing.T) {
 			r.Header.Set(idempotencyKey, key)
 			api.ServeHTTP(w, r)
 		}), apiclient.OptionFunc(repeatKey))
-		if err := h.repeatHeader(ctx); err == nil || !strings.Contains(err.Error(), "was started with two values") {
+		if err := (&operator{h}).repeatHeader(ctx); err == nil || !strings.Contains(err.Error(), "was started with two values") {
 			t.Errorf("got %v", err)
 		}
 	})
