@@ -133,9 +133,9 @@ test-localstack: needs-go needs-java needs-python $(DDB)/target/jars ## on Local
 	$(MAKE) --no-print-directory -j2 localstack-hub localstack-provider # LocalStack takes a core for itself
 
 .PHONY: test-localstack-order
-test-localstack-order: needs-go needs-java needs-python $(DDB)/target/jars ## on LocalStack, deployed once: the orders of the demo, and one whose functions are killed
+test-localstack-order: needs-go needs-java needs-python $(DDB)/target/jars ## on LocalStack: the orders of the demo, one whose functions are killed, and the short perdure selftest
 	$(PYTHON) localstack/venv_python.py localstack
-	CLOUD=localstack-native $(GOTEST) -count=1 ./tests/e2e -run '$(ONE_ORDER)|^TestDemo_'
+	CLOUD=localstack-native $(GOTEST) -count=1 -timeout 25m ./tests/e2e -run '$(ONE_ORDER)|^TestDemo_|^TestSelfTestLocalStack_'
 
 .PHONY: localstack-hub localstack-provider
 localstack-hub:
@@ -146,7 +146,11 @@ localstack-provider:
 
 .PHONY: test-e2e
 test-e2e: needs-go needs-python ## real function binaries on a local AWS, and what happens when they are killed; their size
-	$(GOTEST) -count=1 -timeout 25m -skip '^TestReleases_' ./tests/e2e/... ./tests/coldstart
+	$(GOTEST) -count=1 -timeout 25m -skip '^Test(Releases_|SelfTestComplete_|SelfTestLocalStack_)' ./tests/e2e/... ./tests/coldstart
+
+.PHONY: test-selftest
+test-selftest: needs-go needs-python ## the complete perdure selftest on a local AWS; test-e2e runs its short form, with interruptions
+	$(GOTEST) -count=1 -timeout 40m ./tests/e2e -run '^TestSelfTestComplete_|^TestAPI_start_' # the hub of the tests must have a checked request
 
 .PHONY: test-aws
 test-aws: needs-go ## perdure selftest in the account and region of your AWS credentials: prints its plan and asks (ARGS="--short --yes")

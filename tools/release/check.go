@@ -104,11 +104,12 @@ func checkConsumers(ctx context.Context, root, version, dir string) (string, err
 	}
 	for _, use := range []func(context.Context) error{
 		c.getModules, c.initApplication,
-		func(ctx context.Context) error { return c.buildTagged(ctx, release.files) },
+		func(ctx context.Context) error { return c.buildTagged(ctx, release.files) }, c.installSelfTest,
 	} {
 		if err := use(ctx); err != nil {
 			return "", err
 		}
 	}
-	return fmt.Sprintf("%d work with go get, go tool, go run and perdure init at %s", len(c.modules), version), nil
+	return fmt.Sprintf("%d work with go get, go tool, go run, perdure init and perdure selftest at %s", len(c.modules),
+		version), nil
 }

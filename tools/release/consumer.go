@@ -19,12 +19,18 @@ var imports = []string{
 	modulePath + "/telemetry/perdureotel",
 }
 
+// downloads is the directory of a module cache with the layout of a module proxy.
+const downloads = "cache/download"
+
+func fileURL(dir string) string { return "file://" + filepath.ToSlash(dir) }
+
 const consumerModule = "module example.com/consumer\n\ngo 1.26.0\n"
 
 // consumer is a user of a release, with a module cache that only the release fills.
 type consumer struct {
 	dir     string
 	env     []string
+	proxies []string // URLs of the proxies in file systems
 	version string
 	sums    []byte // of all dependencies
 	modules []packed
@@ -42,15 +48,13 @@ func newConsumer(ctx context.Context, dir string, release source) (*consumer, er
 		return nil, err
 	}
 	upstream, cache, _ := strings.Cut(strings.TrimSpace(machine), "\n")
-	proxies := []string{
-		"file://" + filepath.ToSlash(proxy), "file://" + filepath.ToSlash(filepath.Join(cache, "cache", "download")),
-		upstream,
-	}
-	c := &consumer{dir: dir, version: release.version, modules: release.modules, env: append(os.Environ(),
-		"GOPROXY="+strings.Join(proxies, ","), "GONOSUMDB="+modulePath, "GONOPROXY=none", "GOPRIVATE=",
-		"GOMODCACHE="+filepath.Join(dir, "mod"), "GOWORK=off", "GOTOOLCHAIN=local",
+	proxies := []string{fileURL(proxy), fileURL(filepath.Join(cache, downloads))}
+	c := &consumer{dir: dir, proxies: proxies, version: release.version, modules: release.modules}
+	c.env = append(os.Environ(),
+		"GOPROXY="+strings.Join(append(proxies, upstream), ","), "GONOSUMDB="+modulePath, "GONOPROXY=none",
+		"GOPRIVATE=", "GOMODCACHE="+filepath.Join(dir, "mod"), "GOWORK=off", "GOTOOLCHAIN=local",
 		"GOFLAGS=-modcacherw -trimpath -buildvcs=false", "CGO_ENABLED=0",
-	)}
+	)
 	var lines []string
 	for name, content := range release.files {
 		if path.Base(name) == goSum && !strings.HasPrefix(name, "bench/") {

@@ -125,7 +125,7 @@ func (f *deployFlags) request(env *cli.Env) (*Request, error) {
 	if r.Template, err = ParseTemplate(raw); err != nil {
 		return nil, fmt.Errorf("--template: %w", err)
 	}
-	if r.Parameters, err = pairs("--parameter", f.parameters); err != nil {
+	if r.Parameters, err = ParsePairs("--parameter", f.parameters); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Parameters)) { // before anything is built
@@ -133,7 +133,7 @@ func (f *deployFlags) request(env *cli.Env) (*Request, error) {
 			return nil, err
 		}
 	}
-	if r.Tags, err = pairs("--tag", f.tags); err != nil {
+	if r.Tags, err = ParsePairs("--tag", f.tags); err != nil {
 		return nil, err
 	}
 	r.Functions = func(context.Context, string) ([]Function, error) { return ReadBinaries(f.binaries) }
@@ -151,8 +151,8 @@ func (f *deployFlags) request(env *cli.Env) (*Request, error) {
 	return r, nil
 }
 
-// pairs parses values of a repeatable flag.
-func pairs(flag string, list []string) (map[string]string, error) {
+// ParsePairs parses values of a repeatable flag.
+func ParsePairs(flag string, list []string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, pair := range list {
 		key, value, ok := strings.Cut(pair, "=")

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/deployment"
@@ -41,10 +42,25 @@ func (b *builder) build(ctx context.Context, architecture string) ([]deployment.
 	}
 	fmt.Fprintf(b.output, "building the functions of %s for %s\n", source, architecture)
 	d := &deployment.Builder{
-		App: filepath.Join(source, filepath.FromSlash(application)), Tags: buildTags, Environ: b.environ,
+		App: filepath.Join(source, filepath.FromSlash(application)), Tags: buildTags, Environ: b.environment(),
 		Output: b.output,
 	}
 	return d.Build(ctx, architecture)
+}
+
+// environment returns the environment of the go command. The directory of a release is read-only, and belongs to no
+// workspace of the user.
+func (b *builder) environment() []string {
+	if b.version == "" {
+		return b.environ
+	}
+	flags := ""
+	for _, variable := range b.environ {
+		if value, ok := strings.CutPrefix(variable, "GOFLAGS="); ok {
+			flags = value + " "
+		}
+	}
+	return append(slices.Clone(b.environ), "GOWORK=off", "GOFLAGS="+flags+"-mod=readonly")
 }
 
 // source returns the directory of the module. A release is in the module cache, where the go command puts it if it is
@@ -78,7 +94,7 @@ var errNoSource = errors.New("the source of " + module + " is not available")
 // goCommand runs the go command in a directory and returns its standard output.
 func (b *builder) goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // fixed arguments
-	cmd.Dir, cmd.Env = dir, b.environ
+	cmd.Dir, cmd.Env = dir, b.environment()
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()

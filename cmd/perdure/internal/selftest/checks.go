@@ -5,12 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
+	"github.com/perdure/perdure/provider/dynamo"
 )
 
 // Verdict is the result of a check.
@@ -36,9 +42,12 @@ type CheckResult struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// runChecks runs checks one after the other.
-func (h *hub) runChecks(ctx context.Context, all []probes.Check) (results []CheckResult) {
+// runChecks runs checks one after the other. A short run omits the slow ones.
+func (h *hub) runChecks(ctx context.Context, all []probes.Check, short bool) (results []CheckResult) {
 	for _, c := range all {
+		if c.Slow && short {
+			continue
+		}
 		r := CheckResult{Check: c.Name, Assumptions: c.Assumptions, Verdict: Holds}
 		detail, err := c.Run(ctx)
 		r.Detail = detail
@@ -88,9 +97,19 @@ func (h *hub) hubChecks(report *Report) []probes.Check {
 			return fmt.Sprintf("%d activities in sequence", warmSteps), nil // measure has run them
 		}},
 		{Name: "schedule-precision", Assumptions: []string{"A101", "A110"}, Run: func(context.Context) (string, error) {
-			return schedulePrecision(report)
+			return h.schedulePrecision(report)
 		}},
 		{Name: "s3-delete", Assumptions: []string{"A173"}, Run: h.purgeLarge},
+		{Name: "api-paths", Assumptions: []string{"A133"}, Run: func(ctx context.Context) (string, error) {
+			detail, err := passed(apiScenario)(ctx)
+			if err == nil {
+				err = (&operator{h}).repeatHeader(ctx)
+			}
+			return detail, err
+		}},
+		{Name: "mapping-delete", Assumptions: []string{"A31"}, Run: h.drained},
+		{Name: "mapping-pause", Assumptions: []string{"A43", "A44", "A123"}, Run: passed(pauseScenario), Slow: true},
+		{Name: "rule-rate", Assumptions: []string{"A121"}, Run: passed(jobScenario), Slow: true},
 	}
 }
 
@@ -98,7 +117,10 @@ func (h *hub) hubChecks(report *Report) []probes.Check {
 const mostLate = 30 * time.Second
 
 // schedulePrecision checks the measured lateness of timers with schedules.
-func schedulePrecision(report *Report) (string, error) {
+func (h *hub) schedulePrecision(report *Report) (string, error) {
+	if h.deployment.Config.TimerMode != dynamo.TimersSchedules {
+		return "", &probes.UndecidedError{Cause: errors.New("the hub uses no schedules")}
+	}
 	for _, l := range report.Latencies {
 		if l.Name != scheduledTimers {
 			continue
@@ -124,6 +146,56 @@ func (h *hub) purgeLarge(ctx context.Context) (string, error) {
 		}
 		return cmp.Or(err, errors.New("the purge does not complete"))
 	})
+}
+
+// drainLimit is the time in which counts of queues become current.
+const drainLimit = 75 * time.Second
+
+// drained waits until the inbox and the work queues are empty: mappings have deleted all messages that did not fail.
+func (h *hub) drained(ctx context.Context) (string, error) {
+	urls := append(slices.Collect(maps.Values(h.deployment.Config.WorkQueues)), h.deployment.Config.InboxURL)
+	began := h.now()
+	for {
+		left := 0
+		for _, url := range urls {
+			n, err := h.depth(ctx, url)
+			if err != nil {
+				return "", &probes.UndecidedError{Cause: err}
+			}
+			left += n
+		}
+		switch {
+		case left == 0:
+			return fmt.Sprintf("%d queues are empty", len(urls)), nil
+		case h.now().Sub(began) > drainLimit:
+			return "", fmt.Errorf("%d messages remain", left)
+		}
+		if err := h.sleep(ctx, time.Second); err != nil {
+			return "", &probes.UndecidedError{Cause: err}
+		}
+	}
+}
+
+// depth returns the number of messages of a queue, with those in flight.
+func (h *hub) depth(ctx context.Context, url string) (n int, err error) {
+	counts := []types.QueueAttributeName{
+		types.QueueAttributeNameApproximateNumberOfMessages,
+		types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+	}
+	out, err := h.deployment.Queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: &url, AttributeNames: counts,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read counts: %w", err)
+	}
+	for _, name := range counts {
+		some, err := strconv.Atoi(out.Attributes[string(name)])
+		if err != nil {
+			return 0, fmt.Errorf("read counts: %w", err)
+		}
+		n += some
+	}
+	return n, nil
 }
 
 // withoutRecovery is a finding that is intended in a disposable stack.

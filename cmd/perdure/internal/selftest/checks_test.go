@@ -1,11 +1,17 @@
 package selftest
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
+	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
 // row is a row of the page: the ID of an assumption and, in the last column, its check.
@@ -55,5 +61,35 @@ func TestUnchecked_onlyAssumptionsThatHold_areChecked(t *testing.T) {
 	})
 	if got != assumptionCount-2 {
 		t.Errorf("got %d, want %d", got, assumptionCount-2)
+	}
+}
+
+func TestRunChecks_shortRun_omitsSlowChecks(t *testing.T) {
+	t.Parallel()
+	h := &hub{progress: io.Discard}
+	all := []probes.Check{
+		{Name: "quick", Run: func(context.Context) (string, error) { return "", nil }},
+		{Name: "slow", Run: func(context.Context) (string, error) { return "", nil }, Slow: true},
+	}
+	if got := h.runChecks(t.Context(), all, true); len(got) != 1 || got[0].Check != "quick" {
+		t.Errorf("short: got %v", got)
+	}
+	if got := h.runChecks(t.Context(), all, false); len(got) != len(all) {
+		t.Errorf("complete: got %v", got)
+	}
+}
+
+// A hub without schedules says nothing about their precision.
+func TestSchedulePrecision_timers_decideWithSchedulesOnly(t *testing.T) {
+	t.Parallel()
+	late := &Report{Latencies: []Latency{{Name: scheduledTimers, Max: 31_000}}}
+	h := &hub{deployment: &hubadmin.Admin{Config: dynamo.HubConfig{TimerMode: dynamo.TimersSchedules}}}
+	if _, err := h.schedulePrecision(late); err == nil || !strings.Contains(err.Error(), "a timer was 31s late") {
+		t.Errorf("late timer: got %v", err)
+	}
+	h.deployment.Config.TimerMode = dynamo.TimersRequeue
+	_, err := h.schedulePrecision(late)
+	if _, ok := errors.AsType[*probes.UndecidedError](err); !ok {
+		t.Errorf("without schedules: got %v", err)
 	}
 }

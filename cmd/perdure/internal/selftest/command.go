@@ -27,9 +27,10 @@ const (
 type flags struct {
 	options
 
-	yes      bool
-	remove   string
-	binaries string
+	yes        bool
+	remove     string
+	binaries   string
+	parameters []string
 }
 
 // Command returns the command selftest.
@@ -48,7 +49,7 @@ about AWS, prints a report, and removes everything. First it prints what it crea
 time, and asks for confirmation. It needs Go, and permissions to create and delete all these resources.
 
 An interruption ends the test and removes everything; a second one also ends the removal. After a crash, the
-next run removes what is left. Runs of the last 24 minutes are not changed, because they may be in progress.
+next run removes what is left. Runs of the last 25 minutes are not changed, because they may be in progress.
 
 Exit codes:
   0  all scenarios and checks passed
@@ -68,9 +69,10 @@ Exit codes:
 	flags.StringVar(&f.binaries, "binaries", "", "directory with orchestrator/bootstrap, … to deploy without a build")
 	flags.BoolVar(&f.short, "short", false, "one scenario for each concept, and short timers")
 	flags.BoolVar(&f.keep, "keep", false, "keep the stack and the bucket until a later run, for diagnosis")
+	flags.StringArrayVar(&f.parameters, "parameter", nil, "template parameter as NAME=VALUE; repeatable")
 	flags.StringVar(&f.remove, "remove", "", "ID of a run to remove, instead of a test")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask for confirmation")
-	for _, other := range []string{"keep", "short", "binaries", "architecture"} {
+	for _, other := range []string{"keep", "short", "binaries", "architecture", "parameter"} {
 		cmd.MarkFlagsMutuallyExclusive(other, "remove")
 	}
 	return cmd
@@ -80,9 +82,12 @@ func (f *flags) run(ctx context.Context, env *cli.Env, open func(ctx context.Con
 	if f.architecture != "arm64" && f.architecture != "x86_64" {
 		return fmt.Errorf("--architecture: must be arm64 or x86_64, is %q", f.architecture)
 	}
+	var err error
+	if f.given, err = deployment.ParsePairs("--parameter", f.parameters); err != nil {
+		return err
+	}
 	var removed runID
 	if f.remove != "" {
-		var err error
 		if removed, err = parseRunID(f.remove); err != nil {
 			return fmt.Errorf("--remove: %w", err)
 		}

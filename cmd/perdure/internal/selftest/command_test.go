@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -283,12 +284,33 @@ func TestCommand_removeWithExpiredCredentials_reportsRemainingResources(t *testi
 	}
 }
 
+func TestCommand_parameters_replaceThoseOfTheTest(t *testing.T) {
+	t.Parallel()
+	h := &tool{world: newWorld(t)}
+	if code, err := h.exec(t, false, "", "--yes", "--parameter", "APIKind=function-url", "--parameter",
+		"LogRetention=3"); code != cli.CodeOK {
+		t.Fatalf("got %d, %v", code, err)
+	}
+	for _, s := range h.fakeAccount.stacks {
+		for _, set := range s.sets {
+			if p := set.Parameters; p["APIKind"] != "function-url" || p["LogRetention"] != "3" || p["WorkTimeout"] != "60" {
+				t.Errorf("got %v", p)
+			}
+		}
+	}
+	if code, err := h.exec(t, false, "", "--yes", "--parameter", "Hub=x"); code != cli.CodeError ||
+		!strings.Contains(err.Error(), `the template has no parameter "Hub"`) || len(h.left()) > 0 {
+		t.Errorf("unknown parameter: got %d, %v, left %v", code, err, h.left())
+	}
+}
+
 func TestCommand_invalidFlags_areRejectedBeforeAnyCall(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		"--architecture: must be arm64 or x86_64":  {"--architecture", "amd64"},
 		"--remove: must be the ID of a run":        {"--remove", "orders"},
 		`unexpected argument "orders"`:             {"orders"},
+		"--parameter: must be NAME=VALUE, is":      {"--parameter", "x"},
 		"unknown flag: --regoin":                   {"--regoin", "x"},
 		"if any flags in the group [keep remove]":  {"--keep", "--remove", "t9k3ab4mxq"},
 		"if any flags in the group [short remove]": {"--short", "--remove", "t9k3ab4mxq"},
@@ -312,6 +334,20 @@ func TestSource_checkout_isTheModuleOfTheWorkingDirectory(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, application, "functions", name, "main.go")); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Settings of the user must not change the build of a release in the module cache.
+func TestEnvironment_release_isBuiltReadOnlyWithoutWorkspace(t *testing.T) {
+	t.Parallel()
+	b := &builder{environ: []string{"GOWORK=/home/user/go.work", "GOFLAGS=-mod=mod -modcacherw"}, version: "v0.3.0"}
+	if got := b.environment()[2:]; !slices.Equal(got, []string{
+		"GOWORK=off", "GOFLAGS=-mod=mod -modcacherw -mod=readonly",
+	}) {
+		t.Errorf("got %v", got)
+	}
+	if b.version = ""; !slices.Equal(b.environment(), b.environ) {
+		t.Errorf("checkout: got %v", b.environment())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -13,19 +14,22 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
+	"github.com/perdure/perdure/internal/apiclient"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
 
 // hub tests a deployed hub.
 type hub struct {
-	client     *client.Client
-	admin      *admin.Client
-	deployment *hubadmin.Admin
-	probes     *probes.Probes
-	progress   io.Writer
-	now        func() time.Time
-	sleep      func(ctx context.Context, d time.Duration) error
+	client *client.Client
+	// api calls the HTTP API. repeatingAPI gives an idempotency key twice.
+	api, repeatingAPI *client.Client
+	admin             *admin.Client
+	deployment        *hubadmin.Admin
+	probes            *probes.Probes
+	progress          io.Writer
+	now               func() time.Time
+	sleep             func(ctx context.Context, d time.Duration) error
 }
 
 func (h *hub) printf(format string, args ...any) {
@@ -46,29 +50,47 @@ func openHub(ctx context.Context, env *cli.Env, d *deployed) (*hub, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load AWS settings: %w", err)
 	}
+	api, err := dialAPI(&cfg, d.outputs[outputAPI])
+	if err != nil {
+		return nil, err
+	}
+	repeating, err := dialAPI(&cfg, d.outputs[outputAPI], apiclient.OptionFunc(repeatKey))
+	if err != nil {
+		return nil, err
+	}
 	return &hub{
-		client: clients.Client, admin: clients.Admin, deployment: operated,
+		client: clients.Client, api: api, repeatingAPI: repeating, admin: clients.Admin, deployment: operated,
 		progress: term.LineWriter{Writer: env.Stderr}, now: env.Now, sleep: env.Sleep, probes: &probes.Probes{
 			Clients: dynamo.FromConfig(cfg), Hub: operated.Config, Now: env.Now, Sleep: env.Sleep,
-			StandardURL: d.physical(probeQueue), FIFOURL: d.physical(probeFIFO), TableName: d.physical(probeTable),
+			TableName: d.physical(probeTable), QueueURLs: probes.QueueURLs{
+				StandardURL: d.physical(probeQueue), FIFOURL: d.physical(probeFIFO),
+				RedriveURL: d.physical(probeRedrive), DeadLettersURL: d.physical(probeDead),
+				PurgeURL: d.physical(probePurge),
+			},
 		},
 	}, nil
 }
 
-// test runs the scenarios, the measurements and the checks. Failed scenarios and checks are not errors.
+// test runs the scenarios, the measurements and the checks. Failed scenarios and checks are not errors. The probes use
+// resources of their own, so they run beside the scenarios.
 func (h *hub) test(ctx context.Context, d *deployed, report *Report) error {
 	unit := tick
 	if d.short {
 		unit = shortTick
 	}
-	report.Scenarios = h.runScenarios(ctx, selected(d.short), unit)
+	var probed []CheckResult
+	var probing sync.WaitGroup
+	probing.Go(func() { probed = h.runChecks(ctx, h.probes.All(), d.short) })
+	report.Scenarios = h.runScenarios(ctx, h.trials(d.short, unit), concurrentTests)
+	probing.Wait()
+	report.Scenarios = append(report.Scenarios, h.runScenarios(ctx, h.disruptions(d.short), 1)...)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if err := h.measure(ctx, d.short, report); err != nil {
 		return err
 	}
-	report.Checks = h.runChecks(ctx, append(h.hubChecks(report), h.probes.All()...))
+	report.Checks = append(h.runChecks(ctx, h.hubChecks(report), d.short), probed...)
 	report.Unchecked = unchecked(report.Checks)
 	return context.Cause(ctx)
 }

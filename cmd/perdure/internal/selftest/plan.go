@@ -7,16 +7,32 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/internal/pricing"
 )
 
-// dollarLimit is the announced limit of the cost, from the prices of us-east-1. Other regions cost up to twice as much.
-//
-//	45 metrics and 35 alarms, prorated to two hours   0.05
-//	Lambda: 10,000 invocations, 2,000 GB-seconds      0.03
-//	DynamoDB: 100,000 write units, 200,000 read units 0.09
-//	SQS: 100,000 requests                             0.05
-//	S3, Scheduler, HTTP API, logs                     0.03
+// dollarLimit is the announced limit of the cost. Regions cost up to twice as much as us-east-1, whose prices the tool
+// has.
 const dollarLimit = 0.50
+
+// regionFactor is the price of the most expensive region in that of us-east-1.
+const regionFactor = 2
+
+const (
+	// metricDollars is the price of 45 metrics, prorated to two hours of a month. The price list has no metrics.
+	metricDollars = 45 * 0.30 * hoursBilled / hoursOfMonth
+	hoursBilled   = 2
+	hoursOfMonth  = 730
+)
+
+// usageLimit is the limit of the usage of a run.
+var usageLimit = pricing.Usage{
+	pricing.Invocations: 10_000, pricing.GBSeconds: 2_000,
+	pricing.WriteUnits: 100_000, pricing.ReadUnits: 200_000,
+	pricing.StandardRequests: 50_000, pricing.FIFORequests: 50_000,
+	pricing.ObjectWrites: 1_500, pricing.ObjectReads: 1_500, pricing.HTTPRequests: 1_000,
+	pricing.ScheduleInvocations: 100, pricing.LogBytes: 20e6, pricing.AlarmMetrics: 35.0 * hoursBilled / hoursOfMonth,
+}
 
 // plan is what a run creates and removes.
 type plan struct {

@@ -1,10 +1,19 @@
 package selftest
 
+import (
+	"maps"
+
+	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
+)
+
 // Logical IDs of the resources that only checks use.
 const (
-	probeQueue = "SelfTestQueue"
-	probeFIFO  = "SelfTestFIFOQueue"
-	probeTable = "SelfTestTable"
+	probeQueue   = "SelfTestQueue"
+	probeFIFO    = "SelfTestFIFOQueue"
+	probeRedrive = "SelfTestRedriveQueue"
+	probeDead    = "SelfTestDeadLetterQueue"
+	probePurge   = "SelfTestPurgeQueue"
+	probeTable   = "SelfTestTable"
 )
 
 const (
@@ -21,12 +30,23 @@ func probeResources() map[string]any {
 		return properties{"AttributeName": name, "AttributeType": "S"}
 	}
 	key := func(name, kind string) properties { return properties{"AttributeName": name, "KeyType": kind} }
-	return map[string]any{
-		probeQueue: resource(typeQueue, properties{sizeLimit: mostBytes}),
-		probeFIFO: resource(typeQueue, properties{
+	ordered := func(more properties) properties {
+		p := properties{
 			"FifoQueue": true, "DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId",
 			sizeLimit: mostBytes,
-		}),
+		}
+		maps.Copy(p, more)
+		return resource(typeQueue, p)
+	}
+	return map[string]any{
+		probeQueue: resource(typeQueue, properties{sizeLimit: mostBytes}),
+		probePurge: resource(typeQueue, properties{sizeLimit: mostBytes}),
+		probeFIFO:  ordered(nil),
+		probeDead:  ordered(nil),
+		probeRedrive: ordered(properties{"RedrivePolicy": properties{
+			"deadLetterTargetArn": properties{"Fn::GetAtt": []any{probeDead, "Arn"}},
+			"maxReceiveCount":     probes.MaxReceives,
+		}}),
 		probeTable: resource("AWS::DynamoDB::Table", properties{
 			"BillingMode":          "PAY_PER_REQUEST",
 			"AttributeDefinitions": []any{attribute("pk"), attribute("sk"), attribute("gs")},

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -22,9 +23,9 @@ import (
 // Time limits of a run. Together they are less than the announced limit.
 const (
 	freshness    = 30 * time.Second // maximum age of the ID at the start of the run
-	testLimit    = 15 * time.Minute // of the deployment and the tests
+	testLimit    = 16 * time.Minute // of the deployment and the tests
 	removalLimit = 8 * time.Minute
-	runLimit     = 24 * time.Minute
+	runLimit     = 25 * time.Minute
 )
 
 // runner runs the self-test in an account.
@@ -51,12 +52,15 @@ type runner struct {
 type options struct {
 	architecture string
 	short, keep  bool
+	// given are parameters of the stack that replace those of the test.
+	given map[string]string
 }
 
 // deployed is a hub that the run has deployed.
 type deployed struct {
 	run       runID
 	resources []deployment.Resource
+	outputs   map[string]string
 	short     bool
 }
 
@@ -145,11 +149,12 @@ func (r *runner) deployAndTest(ctx context.Context, run runID, o options, report
 		Sleep: r.sleep,
 	}
 	began := r.now()
-	if _, err := d.Deploy(ctx, &deployment.Request{
+	result, err := d.Deploy(ctx, &deployment.Request{
 		Stack: run.stack(), Hub: run.hub(), Template: r.template, Tags: map[string]string{Tag: string(run)},
 		Parameters: o.parameters(), Functions: r.build,
 		Confirm: func(context.Context, *deployment.ChangeSet) error { return nil }, // the plan was confirmed
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	report.DeploySeconds = r.now().Sub(began).Seconds()
@@ -157,19 +162,22 @@ func (r *runner) deployAndTest(ctx context.Context, run runID, o options, report
 	if err != nil {
 		return err
 	}
-	return r.test(ctx, &deployed{run: run, resources: resources, short: o.short}, report)
+	return r.test(ctx, &deployed{
+		run: run, resources: resources, outputs: result.Outputs, short: o.short,
+	}, report)
 }
 
 // parameters returns the parameters of the stack. Timers over a minute get a schedule, which fires a minute early. The
-// other timeouts are those of users.
+// sweeper runs twice as often as by default, for the bulk job. The other timeouts are those of users.
 func (o *options) parameters() map[string]string {
 	p := map[string]string{
 		"Architecture": o.architecture, "WorkTimeout": "60", "LogRetention": "1",
-		"MaxTimerDelay": "62", "ScheduleLead": "60",
+		"MaxTimerDelay": "62", "ScheduleLead": "60", "SweepRate": "rate(1 minute)",
 	}
 	if o.short {
 		p["MaxTimerDelay"], p["ScheduleLead"] = "3", "1"
 	}
+	maps.Copy(p, o.given)
 	return p
 }
 

@@ -60,29 +60,50 @@ func selected(short bool) []scenarios.Scenario {
 	})
 }
 
-// runScenarios runs scenarios concurrently.
-func (h *hub) runScenarios(ctx context.Context, all []scenarios.Scenario, unit time.Duration) []ScenarioResult {
+// trial is a scenario that the self-test runs.
+type trial struct {
+	name, instance string
+	run            func(ctx context.Context, instance string) error
+}
+
+// trials returns the scenarios of a run that may run concurrently.
+func (h *hub) trials(short bool, unit time.Duration) []trial {
+	var all []trial
+	for _, s := range selected(short) {
+		all = append(all, newTrial(s.Name, func(ctx context.Context, id string) error {
+			return h.drive(ctx, &s, unit, id)
+		}))
+	}
+	return append(all, h.operations(short)...)
+}
+
+func newTrial(name string, run func(ctx context.Context, instance string) error) trial {
+	return trial{name, "scenario-" + name, run}
+}
+
+// runScenarios runs scenarios, so many at a time.
+func (h *hub) runScenarios(ctx context.Context, all []trial, concurrent int) []ScenarioResult {
 	results := make([]ScenarioResult, len(all))
-	slots := make(chan struct{}, concurrentTests)
+	slots := make(chan struct{}, concurrent)
 	var running sync.WaitGroup
 	for i := range all {
+		slots <- struct{}{}
 		running.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			results[i] = h.runScenario(ctx, &all[i], unit)
+			results[i] = h.runScenario(ctx, &all[i])
+			<-slots
 		})
 	}
 	running.Wait()
 	return results
 }
 
-// runScenario runs a scenario, and checks its result and its history.
-func (h *hub) runScenario(run context.Context, s *scenarios.Scenario, unit time.Duration) ScenarioResult {
+// runScenario runs a scenario.
+func (h *hub) runScenario(run context.Context, t *trial) ScenarioResult {
 	ctx, cancel := context.WithTimeout(run, scenarioLimit)
 	defer cancel()
 	began := h.now()
-	r := ScenarioResult{Name: s.Name, Instance: "scenario-" + s.Name}
-	err := h.drive(ctx, s, unit, r.Instance)
+	r := ScenarioResult{Name: t.name, Instance: t.instance}
+	err := t.run(ctx, r.Instance)
 	r.Seconds = h.now().Sub(began).Seconds()
 	if err != nil {
 		r.Error = err.Error()
@@ -90,13 +111,14 @@ func (h *hub) runScenario(run context.Context, s *scenarios.Scenario, unit time.
 	switch {
 	case run.Err() != nil: // of no interest
 	case err == nil:
-		h.printf("passed %-36s %5.1f s", s.Name, r.Seconds)
+		h.printf("passed %-36s %5.1f s", r.Name, r.Seconds)
 	default:
-		h.printf("FAILED %s: %s", s.Name, r.Error)
+		h.printf("FAILED %s: %s", r.Name, r.Error)
 	}
 	return r
 }
 
+// drive runs the instance of a scenario, and checks its result and its history.
 func (h *hub) drive(ctx context.Context, s *scenarios.Scenario, unit time.Duration, id string) error {
 	_, err := h.client.Start(ctx, s.Name, s.Input, append(slices.Clone(s.Start), client.WithInstanceID(id))...)
 	if err != nil {
@@ -113,7 +135,7 @@ func (h *hub) drive(ctx context.Context, s *scenarios.Scenario, unit time.Durati
 	if err != nil {
 		return err
 	}
-	if err := s.Check(ctx, h.client, status); err != nil {
+	if err := h.eventually(ctx, func() error { return s.Check(ctx, h.client, status) }); err != nil {
 		return err
 	}
 	if s.CheckWithoutFaults != nil {

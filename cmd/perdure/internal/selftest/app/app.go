@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -25,6 +26,12 @@ const (
 	StandbyActivity = "selftest-standby-activity"
 	// Greet returns a greeting.
 	Greet = "Hello"
+	// FanOut calls activities concurrently, and returns the sum of the numbers up to its input.
+	FanOut = "FanOutFanIn"
+	// Receive waits for the event with the name of its input, and returns the number in it.
+	Receive = "selftest-receive"
+	// Exit runs an activity that ends its process in its first delivery. It returns the number of the last delivery.
+	Exit = "selftest-exit"
 )
 
 // Registry returns the orchestrations and activities. Activities of scenarios use the client hub, which is nil in a
@@ -36,7 +43,10 @@ func Registry(hub *client.Client) *perdure.Registry {
 	scenarios.Hold(hub, all...)
 	perdure.AddOrchestration(r, Lateness, lateness)
 	perdure.AddOrchestration(r, Standby, standby)
+	perdure.AddOrchestration(r, Receive, receive)
+	perdure.AddOrchestration(r, Exit, exit)
 	perdure.AddActivity(r, StandbyActivity, waitForCancel)
+	perdure.AddActivity(r, "selftest-exit-activity", exitOnce)
 	return r
 }
 
@@ -56,4 +66,20 @@ func waitForCancel(ctx context.Context, _ struct{}) (struct{}, error) {
 	perdure.Heartbeat(ctx, "running")
 	<-ctx.Done()
 	return struct{}{}, context.Cause(ctx)
+}
+
+func receive(ctx *perdure.OrchestrationContext, event string) (int, error) {
+	return perdure.WaitForExternalEvent[int](ctx, event).Await(ctx)
+}
+
+func exit(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+	return perdure.CallActivity(ctx, exitOnce, struct{}{}).Await(ctx)
+}
+
+func exitOnce(ctx context.Context, _ struct{}) (int, error) {
+	deliveries := perdure.ActivityInfoFrom(ctx).DeliveryCount
+	if deliveries == 1 {
+		os.Exit(1)
+	}
+	return deliveries, nil
 }

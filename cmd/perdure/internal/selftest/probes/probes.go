@@ -19,6 +19,8 @@ type Check struct {
 	// Name is the name of the check in docs/internals/aws-assumptions.md. Assumptions are IDs of its entries.
 	Name        string
 	Assumptions []string
+	// Slow is true if the check waits for a minute.
+	Slow bool
 	// Run returns a description of the observation. An error means that the account behaves differently, or, if it is
 	// an UndecidedError, that the check could not decide.
 	Run func(ctx context.Context) (detail string, err error)
@@ -33,15 +35,24 @@ func (e *UndecidedError) Error() string { return e.Cause.Error() }
 // Unwrap returns the cause.
 func (e *UndecidedError) Unwrap() error { return e.Cause }
 
+// QueueURLs are the queues for the checks.
+type QueueURLs struct {
+	// StandardURL and FIFOURL are queues for messages of 1 MiB.
+	StandardURL, FIFOURL string
+	// RedriveURL is a FIFO queue that moves messages to DeadLettersURL after MaxReceives receives.
+	RedriveURL, DeadLettersURL string
+	// PurgeURL is a standard queue that is purged.
+	PurgeURL string
+}
+
 // Probes has the resources for the checks.
 type Probes struct {
 	dynamo.Clients
 
-	// StandardURL and FIFOURL are queues for messages of 1 MiB.
-	StandardURL, FIFOURL string
+	QueueURLs
 	// TableName has the keys pk and sk, and the index byGS with the keys gs and sk.
 	TableName string
-	// Hub has the schedule group, and a queue and a role for its schedules.
+	// Hub has the schedule group, a queue and a role for its schedules, and the bucket of the payload store.
 	Hub   dynamo.HubConfig
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
@@ -49,9 +60,10 @@ type Probes struct {
 
 // All returns the checks. Run them one after the other.
 func (p *Probes) All() []Check {
-	queues := &queueProbes{Queues: p.Queues, StandardURL: p.StandardURL, FIFOURL: p.FIFOURL, Sleep: p.Sleep}
+	queues := &queueProbes{Queues: p.Queues, QueueURLs: p.QueueURLs, Now: p.Now, Sleep: p.Sleep}
 	table := &tableProbes{Table: p.Table, TableName: p.TableName, Now: p.Now, Sleep: p.Sleep}
-	all := slices.Concat(queues.checks(), table.checks(), p.scheduleChecks())
+	objects := &objectProbes{Objects: p.Bucket, Bucket: p.Hub.PayloadBucket}
+	all := slices.Concat(queues.checks(), table.checks(), p.scheduleChecks(), objects.checks())
 	for i := range all {
 		run := all[i].Run
 		all[i].Run = func(ctx context.Context) (string, error) {

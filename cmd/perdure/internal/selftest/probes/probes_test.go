@@ -3,15 +3,20 @@ package probes
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simsdk"
 	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
@@ -23,16 +28,47 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 		Indexes: []simaws.Index{{Name: index, PartitionKey: "gs", SortKey: "sk"}},
 	}))
 	standard := cloud.Queues.Create("standard", simaws.QueueConfig{})
+	clients := simsdk.Clients(cloud, simsdk.Config())
+	clients.Queues = &purgedQueues{QueueAPI: clients.Queues, purge: cloud.Queues.PurgeQueue}
 	return &Probes{
-		Clients:     simsdk.Clients(cloud, simsdk.Config()),
-		StandardURL: standard,
-		FIFOURL:     cloud.Queues.Create("ordered.fifo", simaws.QueueConfig{PerGroupDeduplication: true}),
-		TableName:   "probes", Hub: dynamo.HubConfig{
+		Clients: clients,
+		QueueURLs: QueueURLs{
+			StandardURL:    standard,
+			FIFOURL:        cloud.Queues.Create("ordered.fifo", simaws.QueueConfig{PerGroupDeduplication: true}),
+			DeadLettersURL: cloud.Queues.Create("dead.fifo", simaws.QueueConfig{PerGroupDeduplication: true}),
+			RedriveURL: cloud.Queues.Create("redrive.fifo", simaws.QueueConfig{
+				PerGroupDeduplication: true, DeadLetterQueue: "dead.fifo", MaxReceiveCount: MaxReceives,
+			}),
+			PurgeURL: cloud.Queues.Create("purged", simaws.QueueConfig{}),
+		},
+		TableName: "probes", Hub: dynamo.HubConfig{
 			ScheduleGroup: "default", TimersARN: cloud.Queues.ARN(standard),
-			ScheduleRoleARN: "arn:aws:iam::000000000000:role/schedules",
+			ScheduleRoleARN: "arn:aws:iam::000000000000:role/schedules", PayloadBucket: "payloads",
 		},
 		Now: time.Now, Sleep: sleep.For,
 	}
+}
+
+// purgedQueues rejects the purge of a queue for a minute after another one, as SQS does. The simulation accepts it.
+type purgedQueues struct {
+	dynamo.QueueAPI
+
+	purge  func(context.Context, *sqs.PurgeQueueInput, ...func(*sqs.Options)) (*sqs.PurgeQueueOutput, error)
+	purged time.Time
+	again  bool // accept any purge
+}
+
+func (q *purgedQueues) PurgeQueue(
+	ctx context.Context, in *sqs.PurgeQueueInput, _ ...func(*sqs.Options),
+) (*sqs.PurgeQueueOutput, error) {
+	if !q.again && time.Since(q.purged) < time.Minute {
+		return nil, &sqstypes.PurgeQueueInProgress{}
+	}
+	out, err := q.purge(ctx, in)
+	if err == nil {
+		q.purged = time.Now()
+	}
+	return out, err
 }
 
 // The simulated account behaves as assumed.
@@ -65,4 +101,61 @@ func TestProbes_deniedCalls_areUndecided(t *testing.T) {
 			}
 		}
 	})
+}
+
+// unsortedBucket lists keys in the reverse order.
+type unsortedBucket struct{ dynamo.BucketAPI }
+
+func (b unsortedBucket) ListObjects(
+	ctx context.Context, bucket, prefix, after string,
+) ([]provider.StoredPayload, error) {
+	page, err := b.BucketAPI.ListObjects(ctx, bucket, prefix, after)
+	slices.Reverse(page)
+	return page, err
+}
+
+// lossyBucket confirms writes that it does not make.
+type lossyBucket struct{ dynamo.BucketAPI }
+
+func (b lossyBucket) PutObject(context.Context, string, string, []byte) error { return nil }
+
+// emptyQueues counts no messages.
+type emptyQueues struct{ dynamo.QueueAPI }
+
+func (q emptyQueues) GetQueueAttributes(
+	context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options),
+) (*sqs.GetQueueAttributesOutput, error) {
+	return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{"ApproximateNumberOfMessages": "0"}}, nil
+}
+
+func TestProbes_accountDiffers_checkReportsIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(p *Probes)
+		want   string
+	}{
+		"sqs-redrive":    {func(p *Probes) { p.RedriveURL = p.FIFOURL }, "the queue delivers a message 3 times"},
+		"sqs-counts":     {func(p *Probes) { p.Queues = emptyQueues{p.Queues} }, "with 5 messages counts 0 after 1m15s"},
+		"s3-list":        {func(p *Probes) { p.Bucket = unsortedBucket{p.Bucket} }, "got the order"},
+		"s3-consistency": {func(p *Probes) { p.Bucket = lossyBucket{p.Bucket} }, "not found"},
+		"sqs-purge": {func(p *Probes) {
+			q, _ := p.Queues.(*purgedQueues)
+			q.again = true
+		}, "a second purge is accepted at once"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := simulated(t, nil)
+				c.change(p)
+				all := p.All()
+				check := all[slices.IndexFunc(all, func(c Check) bool { return c.Name == name })]
+				_, err := check.Run(t.Context())
+				if _, open := errors.AsType[*UndecidedError](err); err == nil || open ||
+					!strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %v, want %s", err, c.want)
+				}
+			})
+		})
+	}
 }

@@ -18,24 +18,28 @@ import (
 // queueProbes checks assumptions about SQS.
 type queueProbes struct {
 	Queues dynamo.QueueAPI
-	// StandardURL and FIFOURL are those of Probes.
-	StandardURL, FIFOURL string
-	Sleep                func(ctx context.Context, d time.Duration) error
+	QueueURLs
+
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration) error
 }
 
 func (p *queueProbes) checks() []Check {
 	return []Check{
-		{"sqs-group-order", []string{"A1"}, p.groupOrder},
-		{"sqs-sequence", []string{"A2"}, p.sequence},
-		{"sqs-dedup", []string{"A3"}, p.deduplication},
-		{"sqs-batch", []string{"A6"}, p.batch},
-		{"sqs-size", []string{"A8"}, p.size},
-		{"sqs-characters", []string{"A9"}, p.characters},
-		{"sqs-delay", []string{"A10"}, p.delay},
-		{"sqs-lock-limit", []string{"A11", "A12"}, p.lockLimit},
-		{"sqs-receipt", []string{"A13"}, p.receipt},
-		{"sqs-receive", []string{"A16"}, p.receiveVisibility},
-		{"sqs-receive-count", []string{"A17"}, p.receiveCount},
+		{Name: "sqs-group-order", Assumptions: []string{"A1"}, Run: p.groupOrder},
+		{Name: "sqs-sequence", Assumptions: []string{"A2"}, Run: p.sequence},
+		{Name: "sqs-dedup", Assumptions: []string{"A3"}, Run: p.deduplication},
+		{Name: "sqs-batch", Assumptions: []string{"A6"}, Run: p.batch},
+		{Name: "sqs-size", Assumptions: []string{"A8"}, Run: p.size},
+		{Name: "sqs-characters", Assumptions: []string{"A9"}, Run: p.characters},
+		{Name: "sqs-delay", Assumptions: []string{"A10"}, Run: p.delay},
+		{Name: "sqs-lock-limit", Assumptions: []string{"A11", "A12"}, Run: p.lockLimit},
+		{Name: "sqs-receipt", Assumptions: []string{"A13"}, Run: p.receipt},
+		{Name: "sqs-receive", Assumptions: []string{"A16"}, Run: p.receiveVisibility},
+		{Name: "sqs-receive-count", Assumptions: []string{"A17"}, Run: p.receiveCount},
+		{Name: "sqs-redrive", Assumptions: []string{"A18"}, Run: p.redrive},
+		{Name: "sqs-counts", Assumptions: []string{"A21"}, Run: p.counts},
+		{Name: "sqs-purge", Assumptions: []string{"A20"}, Run: p.purge, Slow: true},
 	}
 }
 

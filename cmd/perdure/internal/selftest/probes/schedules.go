@@ -12,7 +12,7 @@ import (
 )
 
 func (p *Probes) scheduleChecks() []Check {
-	return []Check{{"schedule-replace", []string{"A102"}, p.nameInUse}}
+	return []Check{{Name: "schedule-replace", Assumptions: []string{"A102"}, Run: p.nameInUse}}
 }
 
 // nameInUse creates two schedules with the same name, a year before they are due, and deletes the first one.

@@ -27,15 +27,15 @@ type tableProbes struct {
 
 func (p *tableProbes) checks() []Check {
 	return []Check{
-		{"dynamodb-condition", []string{"A71", "A72", "A91"}, p.condition},
-		{"dynamodb-transaction", []string{"A73"}, p.transaction},
-		{"dynamodb-reasons", []string{"A74"}, p.reasons},
-		{"dynamodb-token", []string{"A76", "A77"}, p.token},
-		{"dynamodb-conflict", []string{"A79"}, p.conflict},
-		{"dynamodb-consistency", []string{"A81"}, p.consistency},
-		{"dynamodb-query", []string{"A82"}, p.query},
-		{"dynamodb-limits", []string{"A83", "A84"}, p.limits},
-		{"dynamodb-index-lag", []string{"A85"}, p.indexLag},
+		{Name: "dynamodb-condition", Assumptions: []string{"A71", "A72", "A91"}, Run: p.condition},
+		{Name: "dynamodb-transaction", Assumptions: []string{"A73"}, Run: p.transaction},
+		{Name: "dynamodb-reasons", Assumptions: []string{"A74"}, Run: p.reasons},
+		{Name: "dynamodb-token", Assumptions: []string{"A76", "A77", "A78"}, Run: p.token},
+		{Name: "dynamodb-conflict", Assumptions: []string{"A79"}, Run: p.conflict},
+		{Name: "dynamodb-consistency", Assumptions: []string{"A81"}, Run: p.consistency},
+		{Name: "dynamodb-query", Assumptions: []string{"A82"}, Run: p.query},
+		{Name: "dynamodb-limits", Assumptions: []string{"A83", "A84"}, Run: p.limits},
+		{Name: "dynamodb-index-lag", Assumptions: []string{"A85"}, Run: p.indexLag},
 	}
 }
 
@@ -212,7 +212,30 @@ func (p *tableProbes) token(ctx context.Context) (string, error) {
 	if err := p.transact(ctx, cancelled, aws.String(absent), first); err != nil {
 		return "", fmt.Errorf("a cancelled transaction is not tried again: %w", err)
 	}
-	return "a repetition changes nothing, a cancelled transaction is tried again", nil
+	accepted, err := p.reordered(ctx)
+	return "a repetition changes nothing, a cancelled transaction is tried again, another order of a map is " +
+		accepted, err
+}
+
+// reordered repeats a transaction with an item of many attributes. The SDK writes them in a random order. The error for
+// another request is accepted too.
+func (p *tableProbes) reordered(ctx context.Context) (string, error) {
+	const attributes, repetitions = 20, 5
+	i := key("token", "reordered")
+	for n := range attributes {
+		i["a"+strconv.Itoa(n)] = text("value")
+	}
+	token := aws.String("reordered-" + strconv.FormatInt(p.Now().UnixNano(), 10))
+	for range repetitions {
+		err := p.transact(ctx, token, nil, i)
+		if _, mismatch := errors.AsType[*types.IdempotentParameterMismatchException](err); mismatch {
+			return "rejected", nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("another order of a map: %w", err)
+		}
+	}
+	return "accepted", nil
 }
 
 // conflict writes an item concurrently, alone and in transactions.
@@ -292,7 +315,7 @@ func (p *tableProbes) query(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("got the order %q", got)
 	}
 
-	const large, count = 300 << 10, 4
+	const large, count = 300 << 10, 5 // a page may contain the item that exceeds 1 MB
 	for i := range count {
 		if err := p.put(ctx, valued("pages", strconv.Itoa(i), strings.Repeat("x", large)), nil); err != nil {
 			return "", undecided(err)

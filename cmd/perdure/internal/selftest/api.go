@@ -1,0 +1,102 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/client/sigv4"
+	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app"
+	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
+	"github.com/perdure/perdure/internal/apiclient"
+	"github.com/perdure/perdure/provider"
+)
+
+// outputAPI is the output of the stack with the URL of the HTTP API.
+const outputAPI = "ApiUrl"
+
+// dialAPI returns a client of the HTTP API that signs its requests. The hosts of APIs do not resolve in a local cloud,
+// which serves them at its endpoint.
+func dialAPI(cfg *aws.Config, address string, more ...client.DialOption) (*client.Client, error) {
+	opts := append([]client.DialOption{sigv4.WithConfig(*cfg)}, more...)
+	if cfg.BaseEndpoint != nil {
+		endpoint, err := url.Parse(*cfg.BaseEndpoint)
+		if err != nil {
+			return nil, fmt.Errorf("endpoint of AWS: %w", err)
+		}
+		opts = append(opts, client.WithHTTPClient(&http.Client{Transport: &localTransport{endpoint}}))
+	}
+	return client.Dial(address, opts...)
+}
+
+// localTransport sends requests to an endpoint, with the hosts of their URLs in the header Host.
+type localTransport struct{ endpoint *url.URL }
+
+// RoundTrip implements http.RoundTripper.
+func (t *localTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	sent := r.Clone(r.Context())
+	sent.Host = r.URL.Host
+	sent.URL.Scheme, sent.URL.Host = t.endpoint.Scheme, t.endpoint.Host
+	return http.DefaultTransport.RoundTrip(sent)
+}
+
+// callAPI runs an instance over the HTTP API. Its ID has characters that paths encode.
+func (o *operator) callAPI(ctx context.Context, id string) error {
+	const steps = 5
+	id += " ä%2B?+#1"
+	if _, err := o.api.Start(ctx, app.Steps, steps, client.WithInstanceID(id)); err != nil {
+		return err
+	}
+	if err := o.checkStream(ctx, o.api, id, steps); err != nil {
+		return err
+	}
+	s, err := o.api.Wait(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := checkOutput(&s, steps); err != nil {
+		return err
+	}
+	if s.InstanceID != id {
+		return fmt.Errorf("status of instance %q has the ID %q", id, s.InstanceID)
+	}
+	_, err = o.api.Start(ctx, app.Steps, steps, client.WithInstanceID(id))
+	if err := wantError("second start", err, client.ErrAlreadyExists); err != nil {
+		return err
+	}
+	if err := o.api.Purge(ctx, id); err != nil {
+		return err
+	}
+	_, err = o.client.Status(ctx, id)
+	return wantError("status of a purged instance", err, client.ErrNotFound)
+}
+
+// idempotencyKey is the header that the API rejects if a gateway has joined two values.
+const idempotencyKey = "Idempotency-Key"
+
+// repeatKey adds a second value of the header before the request is signed.
+func repeatKey(c *apiclient.Config) error {
+	sign := c.Authenticate
+	c.Authenticate = func(ctx context.Context, r *http.Request, body []byte) error {
+		r.Header.Add(idempotencyKey, "another")
+		return sign(ctx, r, body)
+	}
+	return nil
+}
+
+// repeatHeader starts an instance with two idempotency keys, which the API must reject.
+func (o *operator) repeatHeader(ctx context.Context) error {
+	id, err := o.repeatingAPI.Start(ctx, app.Greet, "twice")
+	if field, ok := errors.AsType[*provider.FieldError](err); ok && field.Field == idempotencyKey {
+		return nil
+	}
+	if err == nil {
+		return fmt.Errorf("instance %s was started with two values of %s", id, idempotencyKey)
+	}
+	return &probes.UndecidedError{Cause: err}
+}

@@ -1,0 +1,149 @@
+package selftest
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/admin"
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app"
+	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/internal/apiclient"
+	"github.com/perdure/perdure/internal/simhub"
+	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/provider/dynamo/hubadmin"
+	"github.com/perdure/perdure/schedule"
+)
+
+// gateway calls an API in memory. Like a gateway, it joins the values of a header.
+type gateway struct{ api http.Handler }
+
+func (g gateway) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for name, values := range r.Header {
+		r.Header.Set(name, strings.Join(values, ","))
+	}
+	w := httptest.NewRecorder()
+	g.api.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+func gatewayClient(t *testing.T, api http.Handler, opts ...client.DialOption) *client.Client {
+	t.Helper()
+	c, err := client.Dial("http://api.example.com", append([]client.DialOption{
+		client.WithHTTPClient(&http.Client{Transport: gateway{api}}),
+		client.WithToken(func(context.Context) (string, error) { return "token", nil }),
+	}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// inMemory runs f with a hub in memory that has the application of the self-test, in virtual time.
+func inMemory(t *testing.T, r *perdure.Registry, f func(ctx context.Context, h *hub)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		simulated, err := simhub.New(simhub.Options{Registry: r, Bucket: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { simulated.Cloud.Serve(ctx) })
+		running.Go(func() {
+			for sleep.For(ctx, time.Minute) == nil {
+				_, _ = simulated.Renewer.Sweep(ctx) // the next one repeats what failed
+			}
+		})
+		direct, operated := client.New(simulated.Provider), admin.New(simulated.Provider)
+		api := httpapi.New(direct, operated, httpapi.WithLogger(slog.New(slog.DiscardHandler)))
+		f(ctx, &hub{
+			client: direct, api: gatewayClient(t, api), admin: operated, now: time.Now, sleep: sleep.For,
+			repeatingAPI: gatewayClient(t, api, apiclient.OptionFunc(repeatKey)),
+			progress:     io.Discard, deployment: &hubadmin.Admin{
+				Config: simulated.Provider.Config(), Instances: simulated.Provider, Queues: simulated.Cloud.Queues,
+			},
+		})
+		cancel()
+		running.Wait()
+		simulated.Close()
+		synctest.Wait()
+	})
+}
+
+// deployedCode returns the registry of the functions.
+func deployedCode() *perdure.Registry {
+	r := app.Registry(nil)
+	schedule.Register(r)
+	return r
+}
+
+func TestOperations_inMemory_pass(t *testing.T) {
+	t.Parallel()
+	inMemory(t, deployedCode(), func(ctx context.Context, h *hub) {
+		for _, operation := range h.operations(false) {
+			if r := h.runScenario(ctx, &operation); r.Error != "" {
+				t.Errorf("%s: %s", r.Name, r.Error)
+			}
+		}
+		if err := (&operator{h}).repeatHeader(ctx); err != nil {
+			t.Errorf("repeated header: %v", err)
+		}
+		if detail, err := h.drained(ctx); err != nil || detail != "2 queues are empty" {
+			t.Errorf("drained: got %q, %v", detail, err)
+		}
+	})
+}
+
+// An orchestration that returns another result, and one that never receives its event, fail their scenarios.
+func TestOperations_wrongApplication_fail(t *testing.T) {
+	t.Parallel()
+	r := perdure.NewRegistry()
+	schedule.Register(r)
+	perdure.AddOrchestration(r, app.FanOut, func(*perdure.OrchestrationContext, int) (int, error) { return 1, nil })
+	perdure.AddOrchestration(r, app.Steps, func(*perdure.OrchestrationContext, int) (int, error) { return 60, nil })
+	perdure.AddOrchestration(r, app.Greet, func(*perdure.OrchestrationContext, string) (string, error) {
+		return "goodbye", nil
+	})
+	perdure.AddOrchestration(r, app.Receive, func(ctx *perdure.OrchestrationContext, _ string) (int, error) {
+		return perdure.WaitForExternalEvent[int](ctx, "another").Await(ctx)
+	})
+	want := map[string]string{
+		"FanOutOf100": "want 5050", "EventStream": "0 of 20 activities", "ScheduledRun": `want "hello, world"`,
+		"PurgedIDReused": `want "hello, again"`, "DeadLetterRedriven": "deadline exceeded",
+		apiScenario: "0 of 5 activities",
+	}
+	inMemory(t, r, func(ctx context.Context, h *hub) {
+		for _, operation := range h.operations(true) {
+			if r := h.runScenario(ctx, &operation); !strings.Contains(r.Error, want[r.Name]) || want[r.Name] == "" {
+				t.Errorf("%s: got %q, want %q", r.Name, r.Error, want[r.Name])
+			}
+		}
+	})
+}
+
+// A gateway that drops repeated headers differs from AWS.
+func TestRepeatHeader_gatewayKeepsOneValue_isReported(t *testing.T) {
+	t.Parallel()
+	inMemory(t, deployedCode(), func(ctx context.Context, h *hub) {
+		api := httpapi.New(h.client, h.admin, httpapi.WithLogger(slog.New(slog.DiscardHandler)))
+		h.repeatingAPI = gatewayClient(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			key, _, _ := strings.Cut(r.Header.Get(idempotencyKey), ",")
+			r.Header.Set(idempotencyKey, key)
+			api.ServeHTTP(w, r)
+		}), apiclient.OptionFunc(repeatKey))
+		if err := (&operator{h}).repeatHeader(ctx); err == nil || !strings.Contains(err.Error(), "was started with two values") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
