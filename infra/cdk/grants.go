@@ -21,7 +21,8 @@ import (
 // hubGrants has the grants of a hub as methods.
 type hubGrants struct{ hub *TaskHub }
 
-// GrantRead allows grantee to read instances, histories, jobs, queues and dead letters through the HTTP API.
+// GrantRead allows grantee to read instances, histories, jobs, queues and dead letters through the HTTP API. They have
+// all inputs and results, which the API decodes if it has the codec of the hub.
 func (g hubGrants) GrantRead(grantee awsiam.IGrantable) { g.grantCalls(grantee, "GrantRead") }
 
 // GrantStart allows grantee to start orchestrations through the HTTP API, immediately or with a delay, and to read.
@@ -39,7 +40,7 @@ func (g hubGrants) GrantPut(grantee awsiam.IGrantable) {
 // canceling an instance or an activity, pausing, resuming, terminating, restarting, notes, updates, queries and calls
 // of entities. A call creates an entity that does not exist.
 func (g hubGrants) GrantControl(grantee awsiam.IGrantable) {
-	g.grantCalls(grantee, "GrantTell", "*/POST/v1/instances/*", "*/POST/v1/entities/*")
+	g.grantCalls(grantee, "GrantControl", "*/POST/v1/instances/*", "*/POST/v1/entities/*")
 }
 
 // GrantCancel is equivalent to GrantControl.
@@ -191,8 +192,8 @@ func (g hubGrants) grantCalls(grantee awsiam.IGrantable, name string, calls ...s
 // grantOnly allows grantee to make calls of the HTTP API. It does not permit reads.
 func (g hubGrants) grantOnly(grantee awsiam.IGrantable, name string, calls ...string) {
 	if g.hub.props.APIKind == APIKindFunctionURL || !g.hub.props.HTTPAPI.byIAM() {
-		panic(fmt.Errorf("task hub %s: %s: requires an HTTP API with IAM authorization: use GrantAPI or %sDirect",
-			g.hub.props.HubName, name, name))
+		panic(fmt.Errorf("task hub %s: %s: requires an HTTP API with IAM authorization: use GrantAPI, or a grant of "+
+			"direct access such as GrantReadDirect", g.hub.props.HubName, name))
 	}
 	var resources []string
 	for _, call := range calls {

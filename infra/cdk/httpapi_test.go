@@ -121,8 +121,14 @@ func TestHTTPAPIProps_invalidCombinations_panic(t *testing.T) {
 		hub := cdk.NewTaskHub(stack, "TaskHub", props)
 		role := awsiam.NewRole(stack, jsii.String("Role"),
 			&awsiam.RoleProps{AssumedBy: awsiam.NewAccountRootPrincipal()})
-		if !panics(func() { hub.GrantRead(role) }) {
-			t.Errorf("%s: GrantRead succeeded, want a panic", name)
+		for grant, call := range map[string]func(awsiam.IGrantable){
+			"GrantRead": hub.GrantRead, "GrantStart": hub.GrantStart, "GrantPut": hub.GrantPut,
+			"GrantControl": hub.GrantControl, "GrantComplete": hub.GrantComplete, "GrantPurge": hub.GrantPurge,
+			"GrantSchedule": hub.GrantSchedule,
+		} {
+			if text := panicOf(func() { call(role) }); !strings.Contains(text, " "+grant+": requires an HTTP API") {
+				t.Errorf("%s: %s panics with %q", name, grant, text)
+			}
 		}
 	}
 }
