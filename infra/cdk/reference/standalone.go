@@ -148,7 +148,8 @@ func (a adjustable) memory(id string, megabytes float64, functions ...awslambda.
 
 func (a adjustable) logRetention(groups []string) {
 	parameter := awscdk.NewCfnParameter(a.stack, jsii.String("LogRetention"), &awscdk.CfnParameterProps{
-		Type: jsii.String("Number"), Default: jsii.String("30"), Description: jsii.String("Retention of the logs in days"),
+		Type: jsii.String("Number"), Default: jsii.String("30"),
+		Description: jsii.String("Retention of the logs in days"),
 		// the values that CloudWatch Logs supports
 		AllowedValues: jsii.Strings("1", "3", "5", "7", "14", "30", "60", "90", "120", "150", "180", "365", "400",
 			"545", "731", "1096", "1827", "2192", "2557", "2922", "3288", "3653"),
