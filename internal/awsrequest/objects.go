@@ -27,9 +27,10 @@ func EncodeDeletion(objects []ObjectVersion) ([]byte, error) {
 	return body, nil
 }
 
-// DecodeDeletion decodes a response to a DeleteObjects request. If objects were not deleted, it returns an APIError for
-// the first one, with the status of a response with its code.
-func DecodeDeletion(operation string, body []byte) error {
+// DecodeDeletion decodes a response to a DeleteObjects request. It returns the number of objects that were not deleted,
+// with an APIError for one of them, whose status is that of a response with its code. If an error is not transient, it
+// returns that one. A response that cannot be decoded has the number 0.
+func DecodeDeletion(operation string, body []byte) (failed int, err error) {
 	var out struct {
 		Errors []struct {
 			Key     string `xml:"Key"`
@@ -38,17 +39,20 @@ func DecodeDeletion(operation string, body []byte) error {
 		} `xml:"Error"`
 	}
 	if err := xml.Unmarshal(body, &out); err != nil && len(bytes.TrimSpace(body)) > 0 {
-		return fmt.Errorf("%s: decode response: %w", operation, err)
+		return 0, fmt.Errorf("%s: decode response: %w", operation, err)
 	}
-	if len(out.Errors) == 0 {
-		return nil
+	for _, e := range out.Errors {
+		status := http.StatusOK
+		if e.Code == "InternalError" || e.Code == "ServiceUnavailable" { // temporary
+			status = http.StatusServiceUnavailable
+		}
+		err = &APIError{
+			Operation: operation, Code: e.Code, Status: status,
+			Message: fmt.Sprintf("object %s (%d failed): %s", e.Key, len(out.Errors), e.Message),
+		}
+		if !IsTransient(err) {
+			break
+		}
 	}
-	e, status := out.Errors[0], http.StatusOK
-	if e.Code == "InternalError" || e.Code == "ServiceUnavailable" { // temporary
-		status = http.StatusServiceUnavailable
-	}
-	return &APIError{
-		Operation: operation, Code: e.Code, Status: status,
-		Message: fmt.Sprintf("object %s (%d failed): %s", e.Key, len(out.Errors), e.Message),
-	}
+	return len(out.Errors), err
 }

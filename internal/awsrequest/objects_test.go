@@ -19,28 +19,32 @@ func TestEncodeDeletion_keysWithMarkup_areEscaped(t *testing.T) {
 }
 
 func TestDecodeDeletion_failedObjects_areErrors(t *testing.T) {
-	failed := func(code string) string {
-		return `<DeleteResult><Error><Key>a</Key><Code>` + code + `</Code><Message>why</Message></Error>` +
-			`<Error><Key>b</Key><Code>AccessDenied</Code></Error></DeleteResult>`
+	failed := func(codes ...string) string {
+		body := "<DeleteResult>"
+		for i, code := range codes {
+			body += "<Error><Key>" + string(rune('a'+i)) + "</Key><Code>" + code + "</Code><Message>why</Message></Error>"
+		}
+		return body + "</DeleteResult>"
 	}
 	for _, test := range []struct {
 		name, body, want string
+		failed           int
 		transient        bool
 	}{
-		{"deleted", `<DeleteResult></DeleteResult>`, "", false},
-		{"empty body", "\n", "", false},
-		{"throttled", failed("SlowDown"), "delete: SlowDown: object a (2 failed): why", true},
-		{"internal error", failed("InternalError"), "delete: InternalError: object a (2 failed): why", true},
-		{"denied", failed("AccessDenied"), "delete: AccessDenied: object a (2 failed): why", false},
+		{"deleted", `<DeleteResult></DeleteResult>`, "", 0, false},
+		{"empty body", "\n", "", 0, false},
+		{"throttled", failed("SlowDown"), "delete: SlowDown: object a (1 failed): why", 1, true},
+		{"internal errors", failed("InternalError", "InternalError"), "delete: InternalError: object b (2 failed): why", 2, true},
+		{"denied", failed("SlowDown", "AccessDenied", "SlowDown"), "delete: AccessDenied: object b (3 failed): why", 3, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := ""
-			err := awsrequest.DecodeDeletion("delete", []byte(test.body))
+			failed, err := awsrequest.DecodeDeletion("delete", []byte(test.body))
 			if err != nil {
 				got = err.Error()
 			}
-			if got != test.want || awsrequest.IsTransient(err) != test.transient {
-				t.Errorf("got %q, transient: %v", got, awsrequest.IsTransient(err))
+			if got != test.want || failed != test.failed || awsrequest.IsTransient(err) != test.transient {
+				t.Errorf("got %q, %d failed, transient: %v", got, failed, awsrequest.IsTransient(err))
 			}
 		})
 	}
@@ -51,11 +55,11 @@ func FuzzDecodeDeletion(f *testing.F) {
 	f.Add([]byte(`<DeleteResult><Error><Key>a</Key><Code>SlowDown</Code><Message>b</Message></Error></DeleteResult>`))
 	f.Add([]byte(`<DeleteResult><Error/>`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		err := awsrequest.DecodeDeletion("delete", body)
+		n, err := awsrequest.DecodeDeletion("delete", body)
 		e, failed := errors.AsType[*awsrequest.APIError](err)
 		var anything struct{}
 		valid := xml.Unmarshal(body, &anything) == nil || len(bytes.TrimSpace(body)) == 0
-		if failed && e.Operation != "delete" || !valid && err == nil || failed && !valid {
+		if failed && e.Operation != "delete" || !valid && err == nil || failed != (n > 0) || failed && !valid {
 			t.Errorf("got %v for a valid response: %v", err, valid)
 		}
 	})

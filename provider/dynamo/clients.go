@@ -68,19 +68,28 @@ func FromConfig(cfg aws.Config) Clients {
 	}
 }
 
-// withoutRetries disables the retries of the SDK's clients, because package awscall repeats calls.
-func withoutRetries(c Clients) Clients {
+// adapt disables the retries of the SDK's clients, because package awscall repeats calls, and keeps the SDK from losing
+// responses (httpClient).
+func adapt(c Clients) Clients {
 	if table, ok := c.Table.(*dynamodb.Client); ok {
-		c.Table = dynamodb.New(table.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+		c.Table = dynamodb.New(table.Options(), func(o *dynamodb.Options) {
+			o.Retryer, o.HTTPClient = aws.NopRetryer{}, httpClient{o.HTTPClient}
+		})
 	}
 	if queues, ok := c.Queues.(*sqs.Client); ok {
-		c.Queues = sqs.New(queues.Options(), func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
+		c.Queues = sqs.New(queues.Options(), func(o *sqs.Options) {
+			o.Retryer, o.HTTPClient = aws.NopRetryer{}, httpClient{o.HTTPClient}
+		})
 	}
 	if schedules, ok := c.Schedules.(*scheduler.Client); ok {
-		c.Schedules = scheduler.New(schedules.Options(), func(o *scheduler.Options) { o.Retryer = aws.NopRetryer{} })
+		c.Schedules = scheduler.New(schedules.Options(), func(o *scheduler.Options) {
+			o.Retryer, o.HTTPClient = aws.NopRetryer{}, httpClient{o.HTTPClient}
+		})
 	}
 	if functions, ok := c.Functions.(*lambda.Client); ok {
-		c.Functions = lambda.New(functions.Options(), func(o *lambda.Options) { o.Retryer = aws.NopRetryer{} })
+		c.Functions = lambda.New(functions.Options(), func(o *lambda.Options) {
+			o.Retryer, o.HTTPClient = aws.NopRetryer{}, httpClient{o.HTTPClient}
+		})
 	}
 	return c
 }

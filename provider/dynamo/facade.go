@@ -47,7 +47,7 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 		return nil, fmt.Errorf("dynamo: hub %q has the payload store %s, but there is no S3 client", hub.Name,
 			hub.PayloadBucket)
 	}
-	p := &Provider{stores: newStores(&hub, withoutRetries(clients), &s), hub: hub, caller: identity.New(s.Now, s.Log)}
+	p := &Provider{stores: newStores(&hub, adapt(clients), &s), hub: hub, caller: identity.New(s.Now, s.Log)}
 	if err := p.timers.CheckTiming(); err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: %w", hub.Name, err)
 	}

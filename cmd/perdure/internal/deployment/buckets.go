@@ -56,7 +56,7 @@ func (b *buckets) ListBuckets(ctx context.Context, prefix string) (names []strin
 
 // EmptyBucket implements BucketAPI.
 func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
-	for attempt := 1; ; attempt++ {
+	for attempt := 1; ; attempt++ { // without progress
 		body, err := b.named(name).send(ctx, &awsrequest.Request{
 			Operation: "list objects of bucket", Method: http.MethodGet,
 		}, "", "?versions=")
@@ -77,11 +77,13 @@ func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
 		if len(all) == 0 {
 			return nil
 		}
-		err = b.deleteObjects(ctx, name, all)
+		failed, err := b.deleteObjects(ctx, name, all)
+		if failed < len(all) {
+			attempt = 1
+		}
 		switch {
 		case err == nil:
-			attempt = 0
-		case !isTransient(err) || attempt == maxAttempts:
+		case failed == 0 || !isTransient(err) || attempt == maxAttempts: // the request itself was repeated
 			return err
 		default:
 			if err := b.sleep(ctx, pauseAfter(attempt)); err != nil {
@@ -93,11 +95,14 @@ func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
 
 const codeNoBucket = "NoSuchBucket"
 
-// deleteObjects deletes the versions of a page, at most 1,000.
-func (b *buckets) deleteObjects(ctx context.Context, name string, versions []awsrequest.ObjectVersion) error {
+// deleteObjects deletes the versions of a page, at most 1,000. It returns the number of those that were not deleted, with
+// the error of one of them. If the request failed, this number is 0.
+func (b *buckets) deleteObjects(
+	ctx context.Context, name string, versions []awsrequest.ObjectVersion,
+) (failed int, err error) {
 	list, err := awsrequest.EncodeDeletion(versions)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r := &awsrequest.Request{
 		Operation: "delete objects of bucket", Method: http.MethodPost, Body: list,
@@ -105,7 +110,7 @@ func (b *buckets) deleteObjects(ctx context.Context, name string, versions []aws
 	}
 	body, err := b.named(name).send(ctx, r, "", "?delete=")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	return awsrequest.DecodeDeletion(r.Operation, body)
 }

@@ -108,6 +108,32 @@ func TestEmptyBucket_objectsThrottled_areDeletedLater(t *testing.T) {
 	}
 }
 
+// A page on which some objects are deleted is progress, however long S3 throttles the others.
+func TestEmptyBucket_someObjectsThrottledForLong_areAllDeleted(t *testing.T) {
+	t.Parallel()
+	const throttled = `<DeleteResult><Error><Key>a</Key><Code>SlowDown</Code></Error></DeleteResult>`
+	s, c := newService(t)
+	for range 3 * maxAttempts {
+		s.responses = append(s.responses, objects("a", "b"), response{200, throttled})
+	}
+	s.responses = append(s.responses, objects())
+	if err := bucketsOf(s, c).EmptyBucket(t.Context(), "code"); err != nil || len(s.slept) != 3*maxAttempts {
+		t.Errorf("got %v, %d pauses", err, len(s.slept))
+	}
+}
+
+func TestEmptyBucket_requestRejectedForLong_isNotRepeatedAgain(t *testing.T) {
+	t.Parallel()
+	s, c := newService(t, objects("a"))
+	for range 2 * maxAttempts {
+		s.responses = append(s.responses, response{503, `<Error><Code>SlowDown</Code></Error>`})
+	}
+	if err := bucketsOf(s, c).EmptyBucket(t.Context(), "code"); !hasCode(err, "SlowDown") ||
+		len(s.paths()) != 1+maxAttempts {
+		t.Errorf("got %v after %d requests", err, len(s.paths()))
+	}
+}
+
 func TestBuckets_missingBucket_succeeds(t *testing.T) {
 	t.Parallel()
 	s, c := newService(t, response{404, `<Error><Code>NoSuchBucket</Code></Error>`})

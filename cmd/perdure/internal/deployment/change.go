@@ -62,15 +62,10 @@ func (d *deployment) change(ctx context.Context, r *ChangeSetRequest) (*Result, 
 	if err != nil {
 		return nil, err
 	}
-	result, err := d.result(ctx, stackID, true)
-	if err != nil {
-		return nil, err
-	}
-	// The last event of an earlier change can become visible late, and does not end this one.
-	if outcome.status = result.Status; outcome.failed() {
+	if outcome.failed() {
 		return nil, outcome.err(d.Stack)
 	}
-	return result, nil
+	return d.result(ctx, stackID, true)
 }
 
 // createChangeSet creates a change set and waits for it. It returns nil if there are no changes.

@@ -172,7 +172,7 @@ func (f *deployFlags) confirm(ctx context.Context, env *cli.Env, stack string, c
 	fmt.Fprintf(env.Stderr, "%s", c.table())
 	losses := strings.Join(c.Losses(), ", ")
 	if losses != "" {
-		fmt.Fprintf(env.Stderr, "WARNING: data, messages or timers of removed or replaced resources are lost: %s\n",
+		fmt.Fprintf(env.Stderr, "WARNING: data, messages or timers of removed or replaced resources may be lost: %s\n",
 			term.Clean(losses))
 	}
 	if f.yes {

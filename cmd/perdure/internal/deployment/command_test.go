@@ -153,7 +153,7 @@ func TestConfirm_yesFlagAndLosses_isRefused(t *testing.T) {
 	}}
 	err := (&deployFlags{yes: true}).confirm(t.Context(), env, "s", set)
 	if err == nil || !strings.Contains(err.Error(), "run the command without --yes") ||
-		!strings.Contains(stderr.String(), "WARNING: data, messages or timers of removed or replaced resources are lost: "+
+		!strings.Contains(stderr.String(), "WARNING: data, messages or timers of removed or replaced resources may be lost: "+
 			"Inbox, Table\n") {
 		t.Errorf("got %v\n%s", err, stderr.String())
 	}

@@ -75,3 +75,24 @@ func TestDeploy_responseOfExecutionLost_reportsRunningChange(t *testing.T) {
 		t.Errorf("the next run returns %+v", result)
 	}
 }
+
+// The description of the stack is older than the events, which have the failure of the change.
+func TestDeploy_staleStatusAfterRollback_fails(t *testing.T) {
+	t.Parallel()
+	aws, r := newFakeAWS(), newRun(t)
+	r.mustDeploy(t, aws)
+	aws.script = append(failing("UPDATE"), []Event{
+		{Resource: "s", Type: "AWS::CloudFormation::Stack", Status: "UPDATE_ROLLBACK_COMPLETE"},
+	})
+	aws.after = func(call string) error {
+		if call == "ExecuteChangeSet" {
+			aws.described = "UPDATE_COMPLETE"
+		}
+		return nil
+	}
+	r.Parameters["WorkerMemory"] = "4096"
+	result, err := r.deploy(t.Context(), aws)
+	if failed, ok := errors.AsType[*FailedError](err); !ok || failed.Status != "UPDATE_ROLLBACK_COMPLETE" {
+		t.Errorf("got %+v, %v", result, err)
+	}
+}

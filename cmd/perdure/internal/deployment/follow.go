@@ -53,7 +53,7 @@ func (e *FailedError) Error() string { return e.text }
 // follow prints the events of a stack after the newest known one until a change ends. Without a known event, it begins
 // at the start of the current change.
 func (d *deployment) follow(ctx context.Context, stackID, newest string) (*outcome, error) {
-	f := follower{deployment: d, stackID: stackID, newest: newest}
+	f := follower{deployment: d, stackID: stackID, newest: newest, started: newest == ""}
 	for {
 		if err := f.read(ctx); err != nil {
 			return nil, err
@@ -73,6 +73,7 @@ type follower struct {
 
 	stackID string
 	newest  string // the newest event that was read
+	started bool   // the start of the change was read
 	ended   bool
 	outcome
 }
@@ -111,7 +112,9 @@ func (f *follower) isStart(e *Event) bool {
 func (f *follower) add(e *Event) {
 	final := strings.HasSuffix(e.Status, "_COMPLETE") || strings.HasSuffix(e.Status, "_FAILED")
 	if f.isOwn(e) {
-		f.status, f.ended = e.Status, final
+		// The last event of an earlier change can become visible late. It precedes the start of this change.
+		f.started = f.started || f.isStart(e)
+		f.status, f.ended = e.Status, final && f.started
 		return
 	}
 	failure := strings.HasSuffix(e.Status, "_FAILED")

@@ -136,7 +136,8 @@ func (b *Client) DeleteObjects(ctx context.Context, bucket string, keys []string
 	if err != nil {
 		return err
 	}
-	return awsrequest.DecodeDeletion(operation, response)
+	_, err = awsrequest.DecodeDeletion(operation, response)
+	return err
 }
 
 // ListObjects implements BucketAPI.
