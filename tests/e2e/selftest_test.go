@@ -164,7 +164,7 @@ func (s *selfTestCloud) passes(t *testing.T) {
 	s.wantReport(t, s.test(t.Context(), "--json"), selfTestWant{24, 32, onMinistack})
 }
 
-// The complete self-test takes ten minutes, so only make test-selftest runs it.
+// The complete self-test takes several minutes, so only make test-selftest runs it.
 func TestSelfTestComplete_ministack_passesAndLeavesNothing(t *testing.T) {
 	s := newSelfTestCloud(t)
 	s.wantReport(t, s.complete(t.Context(), "--json"), selfTestWant{72, 35, onMinistack})

@@ -924,7 +924,7 @@ test('the hub overview has the failures by orchestration, and the starts and the
   await page.route(/cost=true$/, (r) => { priced.push(r.request().url()); return r.fulfill(json(200, { cost: { dollars: 0.002 } })); });
   await page.goto(`${server.base}/ui?hub`);
   const figure = (name) => page.locator('.figure', { has: page.getByText(name, { exact: true }) });
-  await figure('Cost').getByText(/^of the last hour: \$0\.\d+, estimated from 8 of \d+ instances$/).waitFor();
+  await figure('Cost').getByText(/^of the last hour: about \$0\.\d+, estimated from 8 of \d+ instances$/).waitFor();
   const started = hour.filter((s) => !/^(perdure\.schedule|@)/.test(s.orchestration));
   const failed = started.filter((s) => s.status === 'Failed');
   const ended = started.filter((s) => ['Completed', 'Failed', 'Cancelled', 'Terminated'].includes(s.status));
@@ -940,6 +940,28 @@ test('the hub overview has the failures by orchestration, and the starts and the
   await page.waitForURL(/q=/);
   assert.equal(queryIn(page), `status:failed name:${name} started:<1d`);
   assert.deepEqual(wrong, []);
+  await close();
+});
+
+test('the cost of an hour omits purged instances, states a lower bound of a long list, and why it is unknown', async () => {
+  const { page, close } = await view('?schedules');
+  let more;
+  let answer;
+  await page.route(/instances\?startedAfter=/, async (r) => { const { items } = await (await r.fetch()).json(); return r.fulfill(json(200, { items, ...more })); });
+  await page.route(/cost=true$/, (r) => r.fulfill(answer()));
+  const cost = page.locator('.figure', { has: page.getByText('Cost', { exact: true }) });
+  const opened = async (text) => { await page.goto(`${server.base}/ui?hub`); await cost.getByText(text).waitFor(); };
+  let first = true;
+  answer = () => { if (first) { first = false; return json(404, { detail: 'not found', code: 'not_found' }); } return json(200, { cost: { dollars: 0.00001 } }); };
+  await opened(/^of the last hour: about \$0\.000\d+, estimated from 7 of \d+ instances$/);
+  assert.equal(await cost.locator('.number').innerText(), '< $0.01');
+  more = { nextCursor: 'x' };
+  await opened(/^of the last hour: over \$0\.000\d+, estimated from 8 of \d+\+ instances$/);
+  assert.match(await cost.locator('.number').innerText(), /^> \$0\.000\d+$/);
+  answer = () => json(200, { cost: { unread: { code: 'timeout', detail: 'the history is too long' } } });
+  await opened('of the last hour: the history is too long');
+  assert.equal(await cost.locator('.number').innerText(), '?');
+  assert.match(await page.locator('.figure', { has: page.getByText('Started', { exact: true }) }).innerText(), /in the last hour: \d+\+ have ended/);
   await close();
 });
 

@@ -2,7 +2,6 @@
 
 function hubView() {
   const stop = new AbortController();
-  const now = Date.now();
   const cards = h('div', { class: 'cards' });
   const verdict = h('p', { class: 'verdict', role: 'status' }, 'Checking the hub …');
   const wrong = h('div', { class: 'note bad', hidden: true, role: 'alert' });
@@ -78,17 +77,31 @@ function hubView() {
     const ended = started.filter((s) => over(s.status));
     const failed = ended.filter((s) => s.status === 'Failed').length;
     figures.hour.set(countText({ n: started.length, more }));
-    figures.hour.note(`in the last hour: ${count(ended.length)} have ended${failed ? `, ${count(failed)} of them failed` : ''}`);
-    const sample = ended.filter((s, i) => i % Math.ceil(ended.length / mostPriced) === 0);
+    figures.hour.note(`in the last hour: ${countText({ n: ended.length, more })} have ended${failed ? `, ${countText({ n: failed, more })} of them failed` : ''}`);
+    readCost(started, ended, more).catch((err) => { if (err.name !== 'AbortError') { figures.cost.set('?'); figures.cost.note(`of the last hour: ${err.message}`); } }); // the overview does not wait for it
+  }
+
+  async function readCost(started, ended, more) {
     let sum = 0;
     let priced = 0;
-    for (const s of sample) {
-      const { cost } = await get(instancePath(s.instanceId, '?pending=false&cost=true'), stop.signal);
-      if (cost?.dollars !== undefined) { sum += cost.dollars; priced++; }
-    }
+    let unread = '';
+    const next = ended.filter((s, i) => i % Math.ceil(ended.length / mostPriced) === 0).values();
+    const reader = async () => {
+      for (const s of next) {
+        try {
+          const { cost } = await get(instancePath(s.instanceId, '?pending=false&cost=true'), stop.signal);
+          if (cost?.dollars === undefined) unread ||= cost?.unread?.detail || 'the cost could not be read'; else { sum += cost.dollars; priced++; }
+        } catch (err) {
+          if (err.name === 'AbortError') throw err;
+          if (err.status !== 404) unread ||= err.message; // it was purged
+        }
+      }
+    };
+    await Promise.all([reader(), reader()]);
     const cost = priced && sum / priced * started.length;
-    figures.cost.set(!priced ? (started.length ? '—' : '$0') : cost < leastShown ? `< ${dollars.format(leastShown)}` : `${more ? '> ' : ''}${dollars.format(cost)}`);
-    figures.cost.note(priced ? `of the last hour: ${dollars.format(cost)}, estimated from ${count(priced)} of ${count(started.length)} instances` : 'of the last hour: no instance has started and ended');
+    const small = cost < leastShown && !more;
+    figures.cost.set(!priced ? (ended.length ? '?' : started.length ? '—' : '$0') : small ? `< ${dollars.format(leastShown)}` : `${more ? '> ' : ''}${dollars.format(cost)}`);
+    figures.cost.note(priced ? `of the last hour: ${more ? 'over' : 'about'} ${dollars.format(cost)}, estimated from ${count(priced)} of ${countText({ n: started.length, more })} instances` : `of the last hour: ${ended.length ? unread || 'the cost could not be read' : 'no instance has started and ended'}`);
   }
 
   function drawVerdict() {
@@ -201,9 +214,9 @@ function hubView() {
     if (changed || Date.now() - slowAt > countsFor) {
       slowAt = Date.now();
       work.push(counts.refresh(true).then((ok) => { if (ok === false) faults.push(new Error('The instances could not be counted')); lookedFor = ''; return readExamples(); }),
-        bounded([['status', 'Failed'], ['startedAfter', new Date(now - 864e5).toISOString()]]).then(drawFailures).catch(note(figures.failed, failures)),
-        readHour().catch((err) => { note(figures.hour)(err); note(figures.cost)(err); }),
-        bounded([['status', 'Running'], ['startedBefore', new Date(now - 7 * 864e5).toISOString()]]).then((c) => {
+        bounded([['status', 'Failed'], ['startedAfter', new Date(Date.now() - 864e5).toISOString()]]).then(drawFailures).catch(note(figures.failed, failures)),
+        readHour().catch(note(figures.hour)),
+        bounded([['status', 'Running'], ['startedBefore', new Date(Date.now() - 7 * 864e5).toISOString()]]).then((c) => {
           const items = c.items.filter((s) => !lasting(s));
           figures.old.set(countText({ n: items.length, more: c.more }), items.length ? 'warn' : '');
           if (items.length && !c.more) figures.old.note(`the oldest started ${ago(items.at(-1).createdAt)}`);

@@ -42,8 +42,8 @@ func (d *disruptor) exitWorker(ctx context.Context, id string) error {
 	return errors.Join(err, d.checkHistory(ctx, id))
 }
 
-// stillness is the time in which a paused hub must not run a turn.
-const stillness = 10 * time.Second
+// pausedTime is the time in which a paused hub must not run a turn.
+const pausedTime = 10 * time.Second
 
 // pause pauses the hub, starts an instance, and resumes the hub. The instance starts after that.
 func (d *disruptor) pause(ctx context.Context, id string) error {
@@ -58,6 +58,7 @@ func (d *disruptor) pause(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	d.paused = true
 	_, err = d.deployment.Pause(ctx)
 	if err == nil {
 		err = d.staysPending(ctx, id)
@@ -88,17 +89,20 @@ func (d *disruptor) pause(ctx context.Context, id string) error {
 	return checkOutput(&s, "hello, paused")
 }
 
-// resumeLimit limits the time of a resume.
-const resumeLimit = 2 * time.Minute
+// resumeLimit limits the time of a resume. With the other limits, it is within that of a run.
+const resumeLimit = 25 * time.Second
 
-// resume resumes the hub, also after the time limit of its scenario. After an interruption, the hub is removed.
+// resume resumes the hub, also after the time limit of its scenario. After an interruption or the time limit of the
+// test, it does not, because the run then removes the hub. A hub that is kept stays paused.
 func (d *disruptor) resume(ctx context.Context) ([]hubadmin.Mapping, error) {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return nil, context.Cause(ctx)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
+		return nil, cause
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeLimit)
 	defer cancel()
-	return d.deployment.Resume(limited, false)
+	mappings, err := d.deployment.Resume(limited, false)
+	d.paused = err != nil
+	return mappings, err
 }
 
 // modified returns the times at which mappings were modified, by UUID.
@@ -123,7 +127,7 @@ func (d *disruptor) staysPending(ctx context.Context, id string) error {
 	if _, err := d.client.Start(ctx, app.Greet, "paused", client.WithInstanceID(id)); err != nil {
 		return err
 	}
-	if err := d.sleep(ctx, stillness); err != nil {
+	if err := d.sleep(ctx, pausedTime); err != nil {
 		return err
 	}
 	s, err := d.client.Status(ctx, id)

@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -26,6 +27,7 @@ type hub struct {
 	api, repeatingAPI *client.Client
 	admin             *admin.Client
 	deployment        *hubadmin.Admin
+	paused            bool // a scenario has paused the hub and not resumed it
 	probes            *probes.Probes
 	progress          io.Writer
 	now               func() time.Time
@@ -83,9 +85,13 @@ func (h *hub) test(ctx context.Context, d *deployed, report *Report) error {
 	probing.Go(func() { probed = h.runChecks(ctx, h.probes.All(), d.short) })
 	report.Scenarios = h.runScenarios(ctx, h.trials(d.short, unit), concurrentTests)
 	probing.Wait()
+	report.Checks = probed
 	report.Scenarios = append(report.Scenarios, h.runScenarios(ctx, h.disruptions(d.short), 1)...)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if h.paused {
+		return errors.New("the hub could not be resumed; nothing was measured")
 	}
 	if err := h.measure(ctx, d.short, report); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // has.
 const dollarLimit = 0.50
 
-// regionFactor is the price of the most expensive region in that of us-east-1.
+// regionFactor is the ratio of the prices of the most expensive region and of us-east-1.
 const regionFactor = 2
 
 const (

@@ -81,7 +81,7 @@ func newTrial(name string, run func(ctx context.Context, instance string) error)
 	return trial{name, "scenario-" + name, run}
 }
 
-// runScenarios runs scenarios, so many at a time.
+// runScenarios runs scenarios, at most concurrent of them at a time.
 func (h *hub) runScenarios(ctx context.Context, all []trial, concurrent int) []ScenarioResult {
 	results := make([]ScenarioResult, len(all))
 	slots := make(chan struct{}, concurrent)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
@@ -45,8 +46,14 @@ func (p *objectProbes) consistency(ctx context.Context) (string, error) {
 		if err := p.Objects.PutObject(ctx, p.Bucket, key, []byte(value)); err != nil {
 			return "", undecided(err)
 		}
-		if read, err := p.Objects.GetObject(ctx, p.Bucket, key, most); err != nil || string(read) != value {
-			return "", cmpErr(err, fmt.Sprintf("write %d is not visible", i))
+		read, err := p.Objects.GetObject(ctx, p.Bucket, key, most)
+		switch {
+		case errors.Is(err, provider.ErrNotFound):
+			return "", fmt.Errorf("write %d is not visible: %w", i, err)
+		case err != nil:
+			return "", undecided(err)
+		case string(read) != value:
+			return "", fmt.Errorf("write %d is not visible", i)
 		}
 		listed, err := p.keys(ctx, prefix, "")
 		if err != nil {

@@ -26,8 +26,12 @@ func (p *queueProbes) redrive(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("receive %d of %d: %w", n+1, MaxReceives, err)
 		}
-		if refused, err := p.lock(ctx, p.RedriveURL, received, 0); err != nil || refused != nil {
-			return "", cmpErr(err, "the release is rejected")
+		refused, err := p.lock(ctx, p.RedriveURL, received, 0)
+		if err != nil {
+			return "", undecided(err)
+		}
+		if refused != nil {
+			return "", errors.New("the release is rejected")
 		}
 	}
 	if more, err := p.poll(ctx, p.RedriveURL, locked); err != nil || len(more) > 0 {
@@ -105,7 +109,10 @@ func (p *queueProbes) purge(ctx context.Context) (string, error) {
 	}
 	again := purge()
 	if _, excluded := errors.AsType[*types.PurgeQueueInProgress](again); !excluded {
-		return "", cmpErr(again, "a second purge is accepted at once")
+		if again != nil {
+			return "", undecided(again)
+		}
+		return "", errors.New("a second purge is accepted at once")
 	}
 	if err := p.Sleep(ctx, purgeTime); err != nil {
 		return "", undecided(err)
