@@ -34,8 +34,8 @@ func (e *earlyResponse) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// Package http regards an error at the end of a body as one of the connection, and closes it although the SDK is reading
-// the response. The SDK has closed the body by then.
+// Package http regards an error at the end of a body as one of the connection, and closes it although the SDK is
+// reading the response. The SDK has closed the body by then.
 func TestNew_responseBeforeEndOfBody_connectionIsKept(t *testing.T) {
 	t.Parallel()
 	e := &earlyResponse{bodies: map[string]io.ReadCloser{}}

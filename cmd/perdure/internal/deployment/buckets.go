@@ -95,8 +95,8 @@ func (b *buckets) EmptyBucket(ctx context.Context, name string) error {
 
 const codeNoBucket = "NoSuchBucket"
 
-// deleteObjects deletes the versions of a page, at most 1,000. It returns the number of those that were not deleted, with
-// the error of one of them. If the request failed, this number is 0.
+// deleteObjects deletes the versions of a page, at most 1,000. It returns the number of those that were not deleted,
+// with the error of one of them. If the request failed, this number is 0.
 func (b *buckets) deleteObjects(
 	ctx context.Context, name string, versions []awsrequest.ObjectVersion,
 ) (failed int, err error) {

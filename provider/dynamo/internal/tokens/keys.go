@@ -51,7 +51,8 @@ const (
 	// failedReadInterval is the minimum interval of reads for a process that signs, while the reads fail.
 	failedReadInterval = time.Minute
 	// sharedFailureTime is the time for which a failed read counts for all callers of a process that has read keys
-	// before. Otherwise each lease of a renewal would wait for the retries of its own read while the table is throttled.
+	// before. Otherwise each lease of a renewal would wait for the retries of its own read while the table is
+	// throttled.
 	sharedFailureTime = 5 * time.Second
 
 	// SigningDelay is the age at which a new key starts to sign. It is longer than unknownKeyInterval. Otherwise a
