@@ -1,5 +1,5 @@
 // Package awsrequest makes signed requests to AWS without the clients of the SDK, which are large. It supports the REST
-// API of S3 and query APIs, for example that of CloudFormation.
+// API of S3 and query APIs, for example that of CloudFormation. HTTPClient is for the clients of the SDK.
 package awsrequest
 
 import (

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go/logging"
 
+	"github.com/perdure/perdure/internal/awsrequest"
 	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
 	"github.com/perdure/perdure/provider/dynamo/internal/queryinvoke"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
@@ -69,26 +70,26 @@ func FromConfig(cfg aws.Config) Clients {
 }
 
 // adapt disables the retries of the SDK's clients, because package awscall repeats calls, and keeps the SDK from losing
-// responses (httpClient).
+// responses (awsrequest.HTTPClient).
 func adapt(c Clients) Clients {
 	if table, ok := c.Table.(*dynamodb.Client); ok {
 		c.Table = dynamodb.New(table.Options(), func(o *dynamodb.Options) {
-			o.Retryer, o.HTTPClient = aws.NopRetryer{}, httpClient{o.HTTPClient}
+			o.Retryer, o.HTTPClient = aws.NopRetryer{}, awsrequest.HTTPClient{Next: o.HTTPClient}
 		})
 	}
 	if queues, ok := c.Queues.(*sqs.Client); ok {
 		c.Queues = sqs.New(queues.Options(), func(o *sqs.Options) {
-			o.Retryer, o.HTTPClient = aws.NopRetryer{}, httpClient{o.HTTPClient}
+			o.Retryer, o.HTTPClient = aws.NopRetryer{}, awsrequest.HTTPClient{Next: o.HTTPClient}
 		})
 	}
 	if schedules, ok := c.Schedules.(*scheduler.Client); ok {
 		c.Schedules = scheduler.New(schedules.Options(), func(o *scheduler.Options) {
-			o.Retryer, o.HTTPClient = aws.NopRetryer{}, httpClient{o.HTTPClient}
+			o.Retryer, o.HTTPClient = aws.NopRetryer{}, awsrequest.HTTPClient{Next: o.HTTPClient}
 		})
 	}
 	if functions, ok := c.Functions.(*lambda.Client); ok {
 		c.Functions = lambda.New(functions.Options(), func(o *lambda.Options) {
-			o.Retryer, o.HTTPClient = aws.NopRetryer{}, httpClient{o.HTTPClient}
+			o.Retryer, o.HTTPClient = aws.NopRetryer{}, awsrequest.HTTPClient{Next: o.HTTPClient}
 		})
 	}
 	return c

@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/perdure/perdure/internal/awsrequest"
 	"github.com/perdure/perdure/tests/awscheck"
 )
 
@@ -132,22 +133,10 @@ func (e *emulator) start(t *testing.T) *awscheck.Proxy {
 // config returns the configuration of a client of a proxy.
 func config(p *awscheck.Proxy, accessKey string) aws.Config {
 	return aws.Config{
-		Region: "us-east-1", BaseEndpoint: &p.URL, RetryMaxAttempts: 1, HTTPClient: httpClient{},
+		Region: "us-east-1", BaseEndpoint: &p.URL, RetryMaxAttempts: 1,
+		HTTPClient:  awsrequest.HTTPClient{Next: http.DefaultClient},
 		Credentials: credentials.NewStaticCredentialsProvider(accessKey, "secret", ""),
 	}
-}
-
-// httpClient hides the method WriteTo of request bodies. The SDK closes a body after the response, and WriteTo of a
-// closed body returns io.EOF (smithy-go 1.28.9). If package http still checks the body for its end, it then closes the
-// connection while the SDK reads the response.
-type httpClient struct{}
-
-// Do implements aws.HTTPClient.
-func (httpClient) Do(r *http.Request) (*http.Response, error) {
-	if r.Body != nil {
-		r.Body = struct{ io.ReadCloser }{r.Body}
-	}
-	return http.DefaultClient.Do(r)
 }
 
 // report closes a proxy and returns its report.
