@@ -21,6 +21,7 @@ func (p *objectProbes) checks() []Check {
 	return []Check{
 		{Name: "s3-consistency", Assumptions: []string{"A171"}, Run: p.consistency},
 		{Name: "s3-list", Assumptions: []string{"A175"}, Run: p.list},
+		{Name: "s3-missing", Assumptions: []string{"A172"}, Run: p.missing},
 	}
 }
 
@@ -93,4 +94,23 @@ func (p *objectProbes) list(ctx context.Context) (string, error) {
 		return "", errors.New("the list after a key has other keys")
 	}
 	return fmt.Sprintf("%d keys in the order of bytes", len(want)), nil
+}
+
+// missing reads an object that does not exist, with the permission to list the bucket.
+func (p *objectProbes) missing(ctx context.Context) (string, error) {
+	const key, most = objects + "missing", 1
+	if _, err := p.keys(ctx, key, ""); err != nil {
+		return "", err
+	}
+	_, err := p.Objects.GetObject(ctx, p.Bucket, key, most)
+	switch {
+	case errors.Is(err, provider.ErrNotFound):
+		return "the status of a missing object is 404", nil
+	case err == nil:
+		return "", fmt.Errorf("object %s exists", key)
+	case isDenied(err):
+		return "", fmt.Errorf("a missing object is reported as %s", codeOf(err))
+	default:
+		return "", undecided(err)
+	}
 }

@@ -119,6 +119,13 @@ type lossyBucket struct{ dynamo.BucketAPI }
 
 func (b lossyBucket) PutObject(context.Context, string, string, []byte) error { return nil }
 
+// closedBucket hides which objects exist, as S3 does without the permission to list.
+type closedBucket struct{ dynamo.BucketAPI }
+
+func (b closedBucket) GetObject(context.Context, string, string, int64) ([]byte, error) {
+	return nil, &smithy.GenericAPIError{Code: "AccessDenied"}
+}
+
 // emptyQueues counts no messages.
 type emptyQueues struct{ dynamo.QueueAPI }
 
@@ -138,6 +145,7 @@ func TestProbes_accountDiffers_checkReportsIt(t *testing.T) {
 		"sqs-counts":     {func(p *Probes) { p.Queues = emptyQueues{p.Queues} }, "with 5 messages counts 0 after 1m15s"},
 		"s3-list":        {func(p *Probes) { p.Bucket = unsortedBucket{p.Bucket} }, "got the order"},
 		"s3-consistency": {func(p *Probes) { p.Bucket = lossyBucket{p.Bucket} }, "not found"},
+		"s3-missing":     {func(p *Probes) { p.Bucket = closedBucket{p.Bucket} }, "is reported as AccessDenied"},
 		"sqs-purge": {func(p *Probes) {
 			q, _ := p.Queues.(*purgedQueues)
 			q.again = true
