@@ -24,7 +24,7 @@ var parsers = []string{
 var callsParser = regexp.MustCompile(`\.(` + strings.Join(parsers, "|") + `)\b`)
 
 // parserPackages are the packages of the parsers.
-var parserPackages = []string{"base64", "binary", "fmt", "hex", "json", "mime", "strconv", "time", "ulid", "url"}
+var parserPackages = []string{"base64", "binary", "fmt", "hex", "json", "mime", "strconv", "time", "ulid", "url", "xml"}
 
 // Each function that decodes bytes has a fuzz target, or a reason for none, in testdata/decoders.txt. A line has a
 // package, a target in that package or in another one, and the functions. A line without a target has the reason

@@ -1,0 +1,27 @@
+package awsrequest_test
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/internal/awsrequest"
+)
+
+// Whatever the body of an error response is, the error has the operation and the status, and a code only from the body.
+func FuzzDecodeError(f *testing.F) {
+	f.Add([]byte(`<Error><Code>AccessDenied</Code><Message>why</Message></Error>`), http.StatusForbidden)
+	f.Add([]byte(`<ErrorResponse><Error><Code>ValidationError</Code></Error></ErrorResponse>`), http.StatusBadRequest)
+	f.Add([]byte(`<html><body>Bad Gateway`), http.StatusBadGateway)
+	f.Add([]byte{}, http.StatusNotFound)
+	f.Fuzz(func(t *testing.T, body []byte, status int) {
+		e := awsrequest.DecodeError("create bucket", status, body)
+		if e.HTTPStatusCode() != status || !strings.HasPrefix(e.Error(), "create bucket: ") {
+			t.Errorf("got %v with status %d, want status %d", e, e.HTTPStatusCode(), status)
+		}
+		if e.Code != "" && !bytes.Contains(body, []byte("Code")) {
+			t.Errorf("got the code %q", e.Code)
+		}
+	})
+}
