@@ -314,6 +314,21 @@ test('the cause of a child that waits for its own child is the cause of that chi
   await close();
 });
 
+test('the header counts the problems and the slow activities that it does not list', async () => {
+  const { page, close } = await view('?schedules');
+  await page.route(/order-8\?limit=200/, async (r) => {
+    const s = await (await r.fetch()).json();
+    const { lastError, ...slow } = s.pending.items.find((p) => p.lastError);
+    const since = new Date(Date.now() - 3_600_000).toISOString();
+    s.pending.items = [...Array(5).fill({ ...slow, lastError }), ...Array(2).fill({ ...slow, since })];
+    return r.fulfill(json(200, s));
+  });
+  await page.goto(`${server.base}/ui?instance=order-8`);
+  await page.locator('.problems li', { hasText: 'more problem' }).waitFor();
+  assert.deepEqual((await page.locator('.problems li').allInnerTexts()).slice(4), ['and 1 more problem: see Events, “Only failures”', 'and 2 more pending activities: see Pending']);
+  await close();
+});
+
 test('an overdue attempt states since when, and a long status of a pending task wraps', async () => {
   const { page, close } = await view('?schedules');
   await page.route(/order-8\?limit=200/, async (r) => {

@@ -75,12 +75,14 @@ function instanceHeader(view, choose, showEvent, signal) {
       found.push([row, `failed after ${span(row.end - row.start)}${row.attempt > 1 ? ` and ${row.attempt} attempts` : ''}: ${failureLines(row.endEvent?.error)[0] || row.endEvent?.message || ''}`]);
     }
     const more = open + view.model.failed.length - Math.min(found.length, mostProblems);
-    if (!more) found.push(...slow.slice(0, mostProblems - found.length));
-    const slower = slow.length - found.filter((f) => slow.includes(f)).length;
+    const free = more ? 0 : mostProblems - found.length;
+    found.push(...slow.slice(0, free));
+    const slower = Math.max(slow.length - free, 0);
     const shown = found.slice(0, mostProblems);
     replace(problems, JSON.stringify([shown.map(([row, text]) => [row.id, text]), more, slower]), () => [
       shown.map(([row, text, child, rank]) => h('li', {}, h('button', { type: 'button', class: `problem ${rank >= sentRank ? 'plain' : ''}`, 'data-row': String(row.id), onclick: () => choose(row) }, h('b', {}, `${child ? kindSigns.child : rank >= sentRank ? kindSigns.activity : '✕'} ${row.name || kindWords[row.kind]} #${row.id}`), ' ', text), child ? [' → ', instanceLink(child)] : null)),
-      more > 0 ? h('li', { class: 'muted' }, `and ${several(more, 'more problem')}: see Events, “Only failures”`) : slower > 0 ? h('li', { class: 'muted' }, `and ${several(slower, 'more pending activity', 'more pending activities')}: see Pending`) : null,
+      more > 0 ? h('li', { class: 'muted' }, `and ${several(more, 'more problem')}: see Events, “Only failures”`) : null,
+      slower > 0 ? h('li', { class: 'muted' }, `and ${several(slower, 'more pending activity', 'more pending activities')}: see Pending`) : null,
     ]);
     problems.hidden = shown.length === 0;
   }
