@@ -8,6 +8,23 @@ import (
 	"testing"
 )
 
+// rolledBack returns the events of a change that fails.
+func rolledBack() [][]Event {
+	return append(failing("UPDATE"), []Event{
+		{Resource: "s", Type: "AWS::CloudFormation::Stack", Status: "UPDATE_ROLLBACK_COMPLETE"},
+	})
+}
+
+// wantRolledBack changes a parameter and fails the test unless CloudFormation rolls the change back.
+func (r *run) wantRolledBack(t *testing.T, aws *fakeAWS) {
+	t.Helper()
+	r.Parameters["WorkerMemory"] = "4096"
+	result, err := r.deploy(t.Context(), aws)
+	if failed, ok := errors.AsType[*FailedError](err); !ok || failed.Status != "UPDATE_ROLLBACK_COMPLETE" {
+		t.Errorf("got %+v, %v", result, err)
+	}
+}
+
 // The last event of the previous change becomes visible during the change, which fails.
 func TestDeploy_eventOfEarlierChangeAppearsLate_isNotTheEnd(t *testing.T) {
 	t.Parallel()
@@ -20,9 +37,7 @@ func TestDeploy_eventOfEarlierChangeAppearsLate_isNotTheEnd(t *testing.T) {
 			case aws.executed < 2:
 			case call == "ExecuteChangeSet":
 				aws.unseen = reads // the start of the change
-				aws.script = append(make([][]Event, reads), append(failing("UPDATE"), []Event{
-					{Resource: "s", Type: "AWS::CloudFormation::Stack", Status: "UPDATE_ROLLBACK_COMPLETE"},
-				})...)
+				aws.script = append(make([][]Event, reads), rolledBack()...)
 			case call == "StackEvents":
 				aws.unseen = 0
 			case isRunning(aws.stack.Status): // the change continues without reads of its events
@@ -30,11 +45,7 @@ func TestDeploy_eventOfEarlierChangeAppearsLate_isNotTheEnd(t *testing.T) {
 			}
 			return nil
 		}
-		r.Parameters["WorkerMemory"] = "4096"
-		result, err := r.deploy(t.Context(), aws)
-		if failed, ok := errors.AsType[*FailedError](err); !ok || failed.Status != "UPDATE_ROLLBACK_COMPLETE" {
-			t.Errorf("%d reads: got %+v, %v", reads, result, err)
-		}
+		r.wantRolledBack(t, aws)
 	}
 }
 
@@ -81,18 +92,12 @@ func TestDeploy_staleStatusAfterRollback_fails(t *testing.T) {
 	t.Parallel()
 	aws, r := newFakeAWS(), newRun(t)
 	r.mustDeploy(t, aws)
-	aws.script = append(failing("UPDATE"), []Event{
-		{Resource: "s", Type: "AWS::CloudFormation::Stack", Status: "UPDATE_ROLLBACK_COMPLETE"},
-	})
+	aws.script = rolledBack()
 	aws.after = func(call string) error {
 		if call == "ExecuteChangeSet" {
 			aws.described = "UPDATE_COMPLETE"
 		}
 		return nil
 	}
-	r.Parameters["WorkerMemory"] = "4096"
-	result, err := r.deploy(t.Context(), aws)
-	if failed, ok := errors.AsType[*FailedError](err); !ok || failed.Status != "UPDATE_ROLLBACK_COMPLETE" {
-		t.Errorf("got %+v, %v", result, err)
-	}
+	r.wantRolledBack(t, aws)
 }
