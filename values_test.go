@@ -239,7 +239,7 @@ func TestFirstSuccess_hundredThousandWaits_cancelsThemWithinTurnLimit(t *testing
 		return perdure.FirstSuccess(ctx, fs)
 	})
 	w := newWorld(t, r)
-	w.options.TurnLimit = 30 * time.Second // a search for each wait would take minutes
+	w.options.TurnTimeout = 30 * time.Second // a search for each wait would take minutes
 	w.start("o", 1)
 	if err := w.tryTurn(outcome(3, "1")); err != nil {
 		t.Errorf("got error %.200s", err)

@@ -57,7 +57,7 @@ func newWorld(tb testing.TB, r *perdure.Registry) *world {
 		// The limit suffices on a busy machine with the race detector.
 		options: replay.Options{
 			InstanceID: "order-17", ExecutionID: "01JEXECUTION", ExactRetries: true, BuildID: "test",
-			TurnLimit: 2 * time.Minute,
+			TurnTimeout: 2 * time.Minute,
 		},
 	}
 }

@@ -152,7 +152,7 @@ func TestBlocked_codeNeverReturns_leaksNoGoroutines(t *testing.T) { //nolint:par
 		time.Sleep(1000 * time.Hour)
 		return 0, nil
 	})
-	inBubble(t, simhub.Options{Registry: r, TurnLimit: time.Second, Concurrency: 1}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: r, TurnTimeout: time.Second, Concurrency: 1}, func(_ context.Context, h *hub) {
 		in := h.block(countingRuns(new(atomic.Int64), awaits(1, "add")))
 		before, goroutines := count.Load(), runtime.NumGoroutine()
 		for range 5 {

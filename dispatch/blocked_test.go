@@ -279,7 +279,7 @@ func TestBlocked_codeBlocksOutsideTheEngine_diagnosisNamesTheLine(t *testing.T) 
 		time.Sleep(time.Hour)
 		return 0, nil
 	})
-	inBubble(t, simhub.Options{Registry: r, TurnLimit: time.Second}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: r, TurnTimeout: time.Second}, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)
 		for range 3 {
 			h.turn(0)

@@ -207,7 +207,7 @@ func TestR20_codeBlocksAfterAnOutcome_outcomeIsInHistory(t *testing.T) {
 		time.Sleep(time.Hour)
 		return v, err
 	}
-	withInlineWork(t, w, simhub.Options{TurnLimit: 300 * time.Millisecond}, body, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{TurnTimeout: 300 * time.Millisecond}, body, func(_ context.Context, h *hub) {
 		in := h.start("works", 1)
 		h.serveFor(20 * time.Minute)
 		if now := h.read(in); now.Status != provider.StatusBlocked {

@@ -198,7 +198,7 @@ func TestR20_codeBlocks_runningActivityIsSentToItsQueue(t *testing.T) {
 		time.Sleep(time.Hour)
 		return nil
 	})
-	withInlineWork(t, w, simhub.Options{TurnLimit: 300 * time.Millisecond}, hangs, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{TurnTimeout: 300 * time.Millisecond}, hangs, func(_ context.Context, h *hub) {
 		in := h.start("works", 1500)
 		h.serveFor(20 * time.Minute)
 		if now := h.read(in); now.Status != provider.StatusBlocked {

@@ -237,7 +237,7 @@ func TestReferences_readFails_turnIsRetried(t *testing.T) {
 // Time that a session spends on reading data does not count towards the turn limit of the code.
 func TestReferences_readIsSlow_turnLimitIsUnaffected(t *testing.T) {
 	t.Parallel()
-	o := simhub.Options{Registry: collectorRegistry("add"), TurnLimit: time.Second}
+	o := simhub.Options{Registry: collectorRegistry("add"), TurnTimeout: time.Second}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", collectInput{All: 8, Each: 4})
 		h.post(in, 8)

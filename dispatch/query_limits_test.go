@@ -21,7 +21,7 @@ import (
 // calls that have not returned.
 func TestQuery_handlerHangsRepeatedly_isNotCalled(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: counts(), TurnLimit: time.Second}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: counts(), TurnTimeout: time.Second}, func(_ context.Context, h *hub) {
 		h.start("counting", 1)
 		h.turn(0)
 		for range 3 {
@@ -54,7 +54,7 @@ func TestQuery_twoHandlersHang_errorsNameTheirOwnLines(t *testing.T) {
 		}
 		return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
 	})
-	inBubble(t, simhub.Options{Registry: r, TurnLimit: time.Second}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: r, TurnTimeout: time.Second}, func(_ context.Context, h *hub) {
 		h.start("two", 1)
 		h.turn(0)
 		h.wantQueryError("second", "", provider.QueryHandlerTimedOut, "func1.2 (dispatch/query_limits_test.go:")

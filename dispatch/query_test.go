@@ -291,7 +291,7 @@ func TestQuery_unknownName_errorListsTheHandlers(t *testing.T) {
 // A query handler that does more than read fails its query. The error names the line, and the instance is unchanged.
 func TestQuery_handlerDoesMoreThanRead_fails(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: counts(), TurnLimit: time.Second}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: counts(), TurnTimeout: time.Second}, func(_ context.Context, h *hub) {
 		in := h.start("counting", 1)
 		h.turn(0)
 		before := len(h.events(in))

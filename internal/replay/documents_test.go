@@ -204,7 +204,7 @@ func TestTurnLimit_slowFetch_doesNotCount(t *testing.T) {
 			start, s := carryingStart(3)
 			s.takes = time.Minute
 			o := with(s)
-			o.TurnLimit = time.Second
+			o.TurnTimeout = time.Second
 			x := replay.New(body(func(c *replay.Context) {
 				for range 3 {
 					c.Await(c.WaitForExternalEvent("e"))

@@ -20,7 +20,7 @@ func TestStack_showsUserCodeOnly(t *testing.T) {
 			close(done)
 		}()
 		<-done
-	}), replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION", TurnLimit: 50 * time.Millisecond})
+	}), replay.Options{InstanceID: "order-17", ExecutionID: "01JEXECUTION", TurnTimeout: 50 * time.Millisecond})
 	defer x.Close()
 	if err := x.Replay([]history.Event{started}); err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestStack_showsUserCodeOnly(t *testing.T) {
 	defer close(never)
 	y := replay.New(body(func(*replay.Context) {
 		<-never
-	}), replay.Options{InstanceID: "order-17", ExecutionID: "01JBLOCKED", TurnLimit: 50 * time.Millisecond})
+	}), replay.Options{InstanceID: "order-17", ExecutionID: "01JBLOCKED", TurnTimeout: 50 * time.Millisecond})
 	defer y.Close()
 	if err := y.Replay([]history.Event{started}); err != nil {
 		t.Fatal(err)

@@ -44,8 +44,8 @@ type Options struct {
 	// Faults observes calls of a foreign goroutine that are made between turns, so that no turn reports them. It may be
 	// nil.
 	Faults faults.Observer
-	// TurnLimit is the time that Replay and Turn wait for the code. 0 means 10 seconds.
-	TurnLimit time.Duration
+	// TurnTimeout is the time that Replay and Turn wait for the code. 0 means 10 seconds.
+	TurnTimeout time.Duration
 	// ExactRetries records retry policies without their jitter, for tests of exact times.
 	ExactRetries bool
 	// BuildID names the code. It is empty if the code has no build ID. On replay, inputs that the same build recorded
@@ -54,7 +54,7 @@ type Options struct {
 	// SegmentOf returns the segment of the execution that contains an event, or that will contain it if the event
 	// belongs to the running turn. If SegmentOf is nil, large data of external events is copied instead of referenced.
 	SegmentOf func(eventID int64) int64
-	// Fetch returns the document that a reference points to. Its time does not count towards TurnLimit. An error of
+	// Fetch returns the document that a reference points to. Its time does not count towards TurnTimeout. An error of
 	// Fetch ends the turn or the replay with a *FetchError. Replay and Turn call Fetch from one goroutine at a time.
 	Fetch func(r history.Reference) (json.RawMessage, error)
 	// Seals decodes payloads. It is nil if no payload is encoded. It is called in the same way as Fetch.
@@ -65,9 +65,9 @@ type Options struct {
 	LargePayloads bool
 }
 
-// defaultTurnLimit is a third of the inbox function's timeout (R19). Code that only makes decisions needs far less
+// defaultTurnTimeout is a third of the inbox function's timeout (R19). Code that only makes decisions needs far less
 // time.
-const defaultTurnLimit = 10 * time.Second
+const defaultTurnTimeout = 10 * time.Second
 
 // Instance is one execution of an orchestration in memory. Its methods must not be called concurrently, except Close.
 // An instance that returned an error is invalid: only Close may follow. Each instance requires Close.
@@ -86,9 +86,9 @@ type Instance struct {
 
 // New returns an instance without a history.
 func New(o Orchestration, opts Options) *Instance {
-	limit := opts.TurnLimit
+	limit := opts.TurnTimeout
 	if limit <= 0 {
-		limit = defaultTurnLimit
+		limit = defaultTurnTimeout
 	}
 	return &Instance{x: newExecution(o, &opts), limit: limit, done: make(chan result, 1), gone: make(chan struct{})}
 }

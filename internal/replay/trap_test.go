@@ -336,7 +336,7 @@ func TestTurnLimit_blockedBody_isReportedWithStack(t *testing.T) {
 			activity(c, "late")
 			past = true
 		})
-		x := replay.New(code, replay.Options{InstanceID: "order-17", ExecutionID: "blocked", TurnLimit: time.Minute})
+		x := replay.New(code, replay.Options{InstanceID: "order-17", ExecutionID: "blocked", TurnTimeout: time.Minute})
 		if err := x.Replay([]history.Event{started}); err != nil {
 			t.Fatal(err)
 		}

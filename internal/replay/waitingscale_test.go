@@ -54,7 +54,7 @@ func TestReplay_manyOpenScopes_finishesWithinTurnLimit(t *testing.T) {
 	}
 	withLimit := options
 	// enough for the race detector on a busy machine; a search of all tasks takes longer even without it
-	withLimit.TurnLimit = 20 * time.Second
+	withLimit.TurnTimeout = 20 * time.Second
 	y := replay.New(o, withLimit)
 	defer y.Close()
 	if err := y.Replay(log); err != nil || !y.Ended() {

@@ -28,7 +28,7 @@ func (h *Hub) mapFunctions(where dynamo.HubConfig) error {
 	}
 	for range o.Environments {
 		made, err := dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{
-			BuildID: o.BuildID, Logger: o.Logger, CacheBytes: o.CacheBytes, TurnTimeout: o.TurnLimit,
+			BuildID: o.BuildID, Logger: o.Logger, CacheBytes: o.CacheBytes, TurnTimeout: o.TurnTimeout,
 			DisableJitter: !o.Jitter, MaxCrashes: o.MaxAttempts,
 			Retention: o.Retention, Interceptors: o.Interceptors, Codecs: o.Codecs, HubName: hubName,
 			Metrics: o.Metrics, InlineTimeout: o.InlineTimeout,

@@ -37,8 +37,8 @@ type Options struct {
 	BatchSize int
 	// CacheBytes is passed to package dispatch.
 	CacheBytes int
-	// TurnLimit is passed to package dispatch as TurnTimeout.
-	TurnLimit time.Duration
+	// TurnTimeout is passed to package dispatch as TurnTimeout.
+	TurnTimeout time.Duration
 	// Exclusive adds to each work queue the FIFO queue that exclusive keys require.
 	Exclusive bool
 	// Reports makes workers report to the hub like deployed functions: at their start, and every five minutes while

@@ -37,7 +37,7 @@ func withFault(t *testing.T, r *perdure.Registry, intercept simaws.Interceptor, 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		sim, err := simhub.New(simhub.Options{
-			Registry: r, Exclusive: true, TurnLimit: time.Second, Intercept: intercept,
+			Registry: r, Exclusive: true, TurnTimeout: time.Second, Intercept: intercept,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -131,7 +131,7 @@ func (d *decision) decide(ctx context.Context) (Decision, error) {
 	if d.Unencoded {
 		d.Taken = nil
 	}
-	parked := d.park()
+	parked := d.parkEvent()
 	switch {
 	case parked != nil:
 		return d.commit(ctx, len(d.Taken), []history.Event{*parked}), nil
@@ -175,11 +175,11 @@ func (d *decision) end() *history.Event {
 	return nil
 }
 
-// park returns the event that stores the inputs and the diagnosis. It returns nil if there are no inputs and history
-// has the diagnosis of this build. An instance that is known to be blocked in several builds stays blocked in the last
-// of them, unless a wake requests this one. Otherwise the environments of a deployment would record it alternately, and
-// the sweeper could not determine which build it has woken.
-func (d *decision) park() *history.Event {
+// parkEvent returns the event that stores the inputs and the diagnosis. It returns nil if there are no inputs and
+// history has the diagnosis of this build. An instance that is known to be blocked in several builds stays blocked in
+// the last of them, unless a wake requests this one. Otherwise the environments of a deployment would record it
+// alternately, and the sweeper could not determine which build it has woken.
+func (d *decision) parkEvent() *history.Event {
 	parked := history.Event{Kind: history.InputsParked, Inputs: messages.OutputFailures(d.Queue.Refused())}
 	woken := false
 	for i := range d.Taken {

@@ -110,7 +110,7 @@ func (l *Loader) replay(ctx context.Context, x *Execution, code *replay.Orchestr
 	c.provider, c.instanceID, c.ctx = l.Provider, instanceID, ctx
 	c.payloads = l.Encoding.ForReplay(ctx, x.PayloadInfo(instanceID))
 	c.Instance = replay.New(*code, replay.Options{
-		InstanceID: instanceID, ExecutionID: x.head.ExecutionID, Logger: l.Logger, TurnLimit: l.TurnTimeout,
+		InstanceID: instanceID, ExecutionID: x.head.ExecutionID, Logger: l.Logger, TurnTimeout: l.TurnTimeout,
 		ExactRetries: l.ExactRetries, BuildID: l.BuildID, SegmentOf: x.Index.SegmentOf, Fetch: c.fetch,
 		Faults: faults.ObserverOf(ctx), Seals: &c.payloads, LargePayloads: l.Encoding.HasStore(),
 		WaitEnds: x.Tasks != nil,

@@ -30,7 +30,7 @@ const turnJSONLimit = 900
 // Longer messages are replaced by the ending of a truncated message. The history contains the whole message. A block
 // that exceeds its limit is not written, and readers read its turns instead.
 const (
-	recordLimit         = 768 << 10 // compressed; TurnLimit and a block also fit in a transaction of 4 MB
+	recordLimit         = 768 << 10 // compressed; SegmentLimit and a block also fit in a transaction of 4 MB
 	recordMessagesLimit = 256 << 10
 	recordMessageKept   = 32 // the size of the ending of a truncated message
 	blockLimit          = 64 << 10

@@ -71,7 +71,7 @@ func (st *Store) PutSegment(ctx context.Context, instanceID string, items []tabl
 // maxItems is the maximum number of items that commitWithNext writes for two segments and a cancel record, which is the
 // number of parts of the largest segment. DynamoDB limits a transaction to 4 MB. A commit of one segment needs no such
 // check, because the limits of a segment and a cancel record together are less.
-const maxItems = table.TurnLimit/table.PartLimit + 1
+const maxItems = table.SegmentLimit/table.PartLimit + 1
 
 // commitWithNext writes three items in one transaction: an execution's last segment, the first segment of the next
 // execution, and the instance's current execution. An instance therefore always has exactly one current execution (R3).

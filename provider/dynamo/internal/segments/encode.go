@@ -104,10 +104,10 @@ func pack(doc []byte) ([]byte, error) {
 			table.DecodeLimit, advice)
 	}
 	packed := table.Compress(doc)
-	if len(packed) > table.TurnLimit {
+	if len(packed) > table.SegmentLimit {
 		return nil, fmt.Errorf("%w: events have %d bytes compressed, more than the limit of %d; %s",
 			provider.ErrTooLarge,
-			len(packed), table.TurnLimit, advice)
+			len(packed), table.SegmentLimit, advice)
 	}
 	return packed, nil
 }

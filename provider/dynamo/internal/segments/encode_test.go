@@ -71,7 +71,7 @@ func TestEncode_smallSegment_isReadableJSON(t *testing.T) {
 func TestEncode_largeSegment_isSplitIntoParts(t *testing.T) {
 	t.Parallel()
 	for size, parts := range map[int]int{
-		300 << 10: 1, table.PartLimit + 1: 2, 3*table.PartLimit - 8<<10: 3, table.TurnLimit - 8<<10: 9,
+		300 << 10: 1, table.PartLimit + 1: 2, 3*table.PartLimit - 8<<10: 3, table.SegmentLimit - 8<<10: 9,
 	} {
 		s := segmentOf(7, size, false)
 		items := encoded(t, s)
@@ -108,7 +108,7 @@ func TestEncode_firstPart_hasTheHeader(t *testing.T) {
 // A segment that could be written but not read must not be written.
 func TestEncode_tooLargeOrInvalidSegment_isRejected(t *testing.T) {
 	t.Parallel()
-	if _, err := Encode("X", "nonce", segmentOf(1, table.TurnLimit+64<<10, false)); !errors.Is(err,
+	if _, err := Encode("X", "nonce", segmentOf(1, table.SegmentLimit+64<<10, false)); !errors.Is(err,
 		provider.ErrTooLarge) {
 		t.Errorf("too many compressed bytes: %v", err)
 	}

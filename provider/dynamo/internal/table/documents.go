@@ -32,8 +32,9 @@ const (
 	JSONLimit = 4 << 10
 	// PartLimit leaves space for key and header in an item of 400 KB (a DynamoDB quota).
 	PartLimit = 350 << 10
-	// TurnLimit leaves space for the other items in a transaction of 4 MB (a DynamoDB quota).
-	TurnLimit = 3 << 20
+	// SegmentLimit is the maximum compressed size of a segment. It leaves space for the other items in a transaction of
+	// 4 MB (a DynamoDB quota).
+	SegmentLimit = 3 << 20
 	// DecodeLimit is the maximum decompressed size of a segment.
 	DecodeLimit = 256 << 20
 )
