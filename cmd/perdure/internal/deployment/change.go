@@ -46,13 +46,13 @@ func (d *deployment) change(ctx context.Context, r *ChangeSetRequest) (*Result, 
 		return nil, err
 	}
 	// The response may be lost. From here on, the stack may change.
-	executed, d.running = true, true
+	executed, d.state = true, Changing
 	if err := d.Stacks.ExecuteChangeSet(ctx, r.Stack, set, "execute-"+d.id); err != nil {
 		if _, refused := errors.AsType[*APIError](err); !refused || isTransient(err) {
 			return nil, fmt.Errorf("%w; CloudFormation may be changing stack %s; run the command again to follow it",
 				err, d.Stack)
 		}
-		executed, d.running = false, false
+		executed, d.state = false, NotChanged
 		if hasCode(err, codeNoChangeSet, codeChangeSetState) {
 			return nil, fmt.Errorf("%w: %w", errConcurrent, err)
 		}
@@ -65,6 +65,7 @@ func (d *deployment) change(ctx context.Context, r *ChangeSetRequest) (*Result, 
 	if outcome.failed() {
 		return nil, outcome.err(d.Stack)
 	}
+	d.state = Changed
 	return d.result(ctx, stackID, true)
 }
 

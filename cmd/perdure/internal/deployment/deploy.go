@@ -51,31 +51,46 @@ type Result struct {
 	Outputs map[string]string `json:"outputs"`
 }
 
-// InterruptedError reports that the deployment was interrupted. Running is true if CloudFormation changes the stack.
+// ChangeState is the state of the change of a stack.
+type ChangeState int
+
+// The states of a change.
+const (
+	NotChanged ChangeState = iota // CloudFormation was not asked for the change
+	Changing                      // CloudFormation may be changing the stack
+	Changed
+)
+
+// InterruptedError reports that the deployment was interrupted.
 type InterruptedError struct {
-	Stack   string
-	Running bool
-	Cause   error
+	Stack string
+	State ChangeState
+	Cause error
 }
 
 // Error implements error.
 func (e *InterruptedError) Error() string {
-	if e.Running {
+	switch e.State {
+	case Changing:
 		return fmt.Sprintf("interrupted; CloudFormation continues to change stack %s; "+
 			"run the command again to follow it", e.Stack)
+	case Changed:
+		return fmt.Sprintf("interrupted after the change of stack %s; run the command again for its outputs", e.Stack)
+	default:
+		return fmt.Sprintf("interrupted; stack %s was not changed", e.Stack)
 	}
-	return fmt.Sprintf("interrupted; stack %s was not changed", e.Stack)
 }
 
 // Unwrap returns the cause.
 func (e *InterruptedError) Unwrap() error { return e.Cause }
 
-// Deploy creates or updates a stack. If ctx ends, it returns an InterruptedError.
+// Deploy creates or updates a stack. If ctx ends, it returns an InterruptedError, or a FailedError if the change has
+// failed by then.
 func (d *Deployer) Deploy(ctx context.Context, r *Request) (*Result, error) {
 	run := &deployment{Deployer: d, Request: r, id: rand.Text()}
 	result, err := run.deploy(ctx)
-	if err != nil && ctx.Err() != nil {
-		return nil, &InterruptedError{Stack: r.Stack, Running: run.running, Cause: context.Cause(ctx)}
+	if _, failed := errors.AsType[*FailedError](err); err != nil && !failed && ctx.Err() != nil {
+		return nil, &InterruptedError{Stack: r.Stack, State: run.state, Cause: context.Cause(ctx)}
 	}
 	return result, err
 }
@@ -85,8 +100,8 @@ type deployment struct {
 	*Deployer
 	*Request
 
-	id      string // a random token
-	running bool   // CloudFormation may be changing the stack
+	id    string // a random token
+	state ChangeState
 }
 
 func (d *deployment) printf(format string, args ...any) {
@@ -214,11 +229,11 @@ func (d *deployment) settle(ctx context.Context) (*Stack, error) {
 	}
 	if isRunning(stack.Status) && !strings.HasPrefix(stack.Status, "DELETE") {
 		d.printf("stack %s is %s; following the change", d.Stack, stack.Status)
-		d.running = true
+		d.state = Changing
 		if _, err := d.follow(ctx, stack.ID, ""); err != nil {
 			return nil, err
 		}
-		d.running = false
+		d.state = NotChanged
 		if stack, err = d.settled(ctx, stack.ID); err != nil {
 			return nil, err
 		}

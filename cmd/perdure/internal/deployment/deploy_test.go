@@ -329,10 +329,17 @@ func TestDeploy_interruptedAtAnyCall_canBeRepeated(t *testing.T) {
 			if !ok || !errors.Is(err, context.Canceled) {
 				t.Fatalf("%s: got %v", where, err)
 			}
-			if tried := aws.count("ExecuteChangeSet") > 0; interrupted.Running != tried {
+			want := NotChanged
+			if aws.count("ExecuteChangeSet") > 0 {
+				want = Changing
+				if aws.calls[n-1] == "DescribeStack" { // after the events of the end
+					want = Changed
+				}
+			}
+			if interrupted.State != want {
 				t.Errorf("%s: got %v", where, err)
 			}
-			if !interrupted.Running && (aws.executed > 0 || len(aws.sets) > 0) {
+			if want == NotChanged && (aws.executed > 0 || len(aws.sets) > 0) {
 				t.Errorf("%s: %d executions, change sets %v", where, aws.executed, aws.sets)
 			}
 
@@ -344,6 +351,25 @@ func TestDeploy_interruptedAtAnyCall_canBeRepeated(t *testing.T) {
 				t.Errorf("%s: %d executions, change sets %v", where, aws.executed, aws.sets)
 			}
 		}
+	}
+}
+
+func TestDeploy_interruptedWhenTheChangeHasFailed_reportsTheFailure(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	aws, r := newFakeAWS(), newRun(t)
+	r.mustDeploy(t, aws)
+	aws.script = rolledBack()
+	aws.after = func(call string) error {
+		if call == "StackEvents" && aws.stack.Status == "UPDATE_ROLLBACK_COMPLETE" {
+			cancel()
+		}
+		return nil
+	}
+	r.Parameters["WorkerMemory"] = "4096"
+	_, err := r.deploy(ctx, aws)
+	if failed, ok := errors.AsType[*FailedError](err); !ok || failed.Status != "UPDATE_ROLLBACK_COMPLETE" || ctx.Err() == nil {
+		t.Errorf("got %v", err)
 	}
 }
 
