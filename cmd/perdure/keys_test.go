@@ -23,7 +23,9 @@ func onKeys(t *testing.T, test func(h *tool)) {
 		h.adminHub = &hubadmin.Admin{
 			Config: dynamo.HubConfig{Name: "orders", Table: "orders"}, Table: cloud.Table, Now: time.Now,
 		}
-		h.mustRun("keys", "add") // the first key of a hub
+		if got, want := h.mustRun("keys", "add"), "key 1 added; it signs at once\n"; got != want {
+			t.Errorf("printed %q, want %q", got, want)
+		}
 		test(h)
 	})
 }

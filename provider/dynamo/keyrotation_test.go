@@ -3,6 +3,7 @@ package dynamo_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,7 +15,8 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
-	"github.com/perdure/perdure/provider/dynamo/hubadmin"
+	stored "github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/dynamo/internal/tokens"
 )
 
 // The interleavings of a rotation that could make a valid token invalid, or leave a hub without a key:
@@ -36,13 +38,12 @@ const (
 	lifetime     = maxCached + 28*24*time.Hour
 )
 
-// operator returns a client that rotates the keys.
-func (k *keyring) operator() hubadmin.SigningKeys { return k.operatorAt(time.Now) }
+// operator returns the keys as an operator rotates them.
+func (k *keyring) operator() *tokens.Keys { return k.operatorAt(time.Now) }
 
 // operatorAt returns an operator whose machine has another clock.
-func (k *keyring) operatorAt(now func() time.Time) hubadmin.SigningKeys {
-	h := hubadmin.Admin{Config: k.hub, Table: k.cloud.Table, Now: now}
-	return h.SigningKeys()
+func (k *keyring) operatorAt(now func() time.Time) *tokens.Keys {
+	return tokens.New(stored.New(k.cloud.Table, k.hub.Table), k.hub.Name, now, slog.New(slog.DiscardHandler))
 }
 
 // add adds a key and returns its number.
@@ -101,13 +102,13 @@ func (k *keyring) wantKey(p *dynamo.Provider, want, when string) {
 }
 
 // accepts reports whether a process accepts both tokens, and fails the test if it accepts one of them.
-func (k *keyring) accepts(p *dynamo.Provider, tokens tokenPair) bool {
+func (k *keyring) accepts(p *dynamo.Provider, pair tokenPair) bool {
 	k.t.Helper()
-	w, err := p.VerifyCompletionToken(k.t.Context(), tokens.completion)
+	w, err := p.VerifyCompletionToken(k.t.Context(), pair.completion)
 	if err != nil && !errors.Is(err, provider.ErrInvalidToken) || err == nil && w.InstanceID != work.InstanceID {
 		k.t.Fatalf("%+v, %v", w, err)
 	}
-	if ofWork := k.opens(p, tokens.work); ofWork != (err == nil) {
+	if ofWork := k.opens(p, pair.work); ofWork != (err == nil) {
 		k.t.Errorf("a process accepts the work item token: %v, the completion token: %v", ofWork, err == nil)
 	}
 	return err == nil
@@ -164,8 +165,8 @@ func TestKeyRotation_verifierHasJustReadKeys_acceptsTokensOfNewProcess(t *testin
 			if k.states() == "1 signing" {
 				k.add()
 			}
-			if tokens := k.sign(k.process()); !k.accepts(verifier, tokens) {
-				t.Fatalf("a token of key %s is rejected, keys %s", tokens.key(t), k.states())
+			if pair := k.sign(k.process()); !k.accepts(verifier, pair) {
+				t.Fatalf("a token of key %s is rejected, keys %s", pair.key(t), k.states())
 			}
 			time.Sleep(30 * time.Second)
 		}
@@ -207,7 +208,7 @@ func TestKeyRotation_keyRemovedTooEarly_isRejected(t *testing.T) {
 		}
 		wantInUse := func(number int64, force bool, when string) {
 			t.Helper()
-			if err := remove(number, force); !errors.Is(err, hubadmin.ErrKeyInUse) {
+			if err := remove(number, force); !errors.Is(err, tokens.ErrKeyInUse) {
 				t.Errorf("%s: key %d: got error %v, want that it is in use", when, number, err)
 			}
 		}
@@ -236,8 +237,8 @@ func TestKeyRotation_keyRemovedTooEarly_isRejected(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		k.wantKey(k.process(), "3", "after the removal of the leaked key")
-		if tokens := k.sign(latest); tokens.key(t) != "2" || k.accepts(k.process(), tokens) {
-			t.Errorf("a token of key %s is accepted after its removal", tokens.key(t))
+		if pair := k.sign(latest); pair.key(t) != "2" || k.accepts(k.process(), pair) {
+			t.Errorf("a token of key %s is accepted after its removal", pair.key(t))
 		}
 	})
 }
@@ -252,7 +253,7 @@ func TestKeyRotation_successorWithoutCreationTime_keyIsNotRemoved(t *testing.T) 
 		k.wantKey(k.process(), "2", "keys without creation times")
 		time.Sleep(2 * lifetime)
 		err := k.operator().Remove(t.Context(), 1, false)
-		if !errors.Is(err, hubadmin.ErrKeyInUse) || !strings.Contains(err.Error(), "key 2, is unknown") {
+		if !errors.Is(err, tokens.ErrKeyInUse) || !strings.Contains(err.Error(), "key 2, is unknown") {
 			t.Errorf("got error %v, want that the time is unknown", err)
 		}
 		k.put("key#0000000003", "not a key") // it is no successor, and can be removed
@@ -376,7 +377,7 @@ func TestKeyRotation_twoOperators_addDifferentKeys(t *testing.T) {
 			k.operator().Remove(t.Context(), 2, true)); err != nil {
 			t.Error(err)
 		}
-		if len(errs) != 2 || errs[0] != nil || !errors.Is(errs[1], hubadmin.ErrKeyInUse) || k.states() != "3 signing" {
+		if len(errs) != 2 || errs[0] != nil || !errors.Is(errs[1], tokens.ErrKeyInUse) || k.states() != "3 signing" {
 			t.Errorf("got errors %v, keys %s", errs, k.states())
 		}
 	})

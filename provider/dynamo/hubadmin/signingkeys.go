@@ -14,10 +14,10 @@ var ErrKeyInUse = tokens.ErrKeyInUse
 
 // The states of signing keys. All keys but invalid items verify tokens.
 const (
-	KeyNew      = "new"       // it does not sign yet
-	KeySigning  = "signing"   // it signs tokens
-	KeyReplaced = "verifying" // a newer key signs
-	KeyInvalid  = "invalid"   // the item is not a key
+	KeyNew      = tokens.StateNew      // it does not sign yet
+	KeySigning  = tokens.StateSigning  // it signs tokens
+	KeyReplaced = tokens.StateReplaced // a newer key signs
+	KeyInvalid  = tokens.StateInvalid  // the item is not a key
 )
 
 // SigningKey describes a key that signs tokens of work items and completion tokens. It does not contain the secret.
@@ -38,15 +38,12 @@ type SigningKey struct {
 }
 
 // SigningKeys lists and replaces the signing keys of a hub.
-type SigningKeys struct {
-	keys *tokens.Keys
-	now  func() time.Time
-}
+type SigningKeys struct{ keys *tokens.Keys }
 
 // SigningKeys returns the signing keys of the hub. It makes no calls.
 func (h *Admin) SigningKeys() SigningKeys {
 	log := slog.New(slog.DiscardHandler) // List returns the items that the log would report
-	return SigningKeys{tokens.New(table.New(h.Table, h.Config.Table), h.Config.Name, h.Now, log), h.Now}
+	return SigningKeys{tokens.New(table.New(h.Table, h.Config.Table), h.Config.Name, h.Now, log)}
 }
 
 // List returns the keys by number.
@@ -57,31 +54,18 @@ func (s SigningKeys) List(ctx context.Context) ([]SigningKey, error) {
 	}
 	all := make([]SigningKey, len(found))
 	for i := range found {
-		k := newSigningKey(&found[i])
-		switch {
-		case found[i].Problem != nil:
-			k.State, k.Problem = KeyInvalid, found[i].Problem.Error()
-		case found[i].Signs:
-			k.State = KeySigning
-		case k.SignsFrom != nil && k.SignsFrom.After(s.now()):
-			k.State = KeyNew
-		default:
-			k.State = KeyReplaced
-		}
-		all[i] = k
+		all[i] = newSigningKey(&found[i])
 	}
 	return all, nil
 }
 
-// Add adds a key, which starts to sign 15 minutes later.
+// Add adds a key, which starts to sign 15 minutes later. The first key of a hub signs at once.
 func (s SigningKeys) Add(ctx context.Context) (SigningKey, error) {
 	added, err := s.keys.Add(ctx)
 	if err != nil {
 		return SigningKey{}, err
 	}
-	k := newSigningKey(&added)
-	k.State = KeyNew
-	return k, nil
+	return newSigningKey(&added), nil
 }
 
 // Remove deletes a key. Its tokens become invalid within ten minutes. Remove returns provider.ErrNotFound if the hub
@@ -92,10 +76,14 @@ func (s SigningKeys) Remove(ctx context.Context, number int64, force bool) error
 }
 
 func newSigningKey(k *tokens.Key) SigningKey {
-	return SigningKey{
-		Number: k.Number, Item: k.Item, CreatedAt: known(k.CreatedAt), SignsFrom: known(k.SignsFrom()),
+	described := SigningKey{
+		Number: k.Number, Item: k.Item, State: k.State, CreatedAt: known(k.CreatedAt), SignsFrom: known(k.SignsFrom()),
 		UsedUntil: known(k.UsedUntil),
 	}
+	if k.Problem != nil {
+		described.Problem = k.Problem.Error()
+	}
+	return described
 }
 
 // known returns nil for the zero time.

@@ -47,12 +47,17 @@ func addKey(env *cli.Env) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return env.PrintResult(k, fmt.Sprintf("key %d added; it signs from %s\n", k.Number, term.Time(*k.SignsFrom)))
+		from := "from " + term.Time(*k.SignsFrom)
+		if k.State == hubadmin.KeySigning {
+			from = "at once"
+		}
+		return env.PrintResult(k, fmt.Sprintf("key %d added; it signs %s\n", k.Number, from))
 	})
 	cmd.Long = cmd.Short + `.
 
 The key starts to sign after 15 minutes, when all processes that verify tokens have read it. Running processes
-sign with it within a day, and processes that start later sign with it at once.`
+sign with it within a day, and processes that start later sign with it at once. The first key of a hub signs
+at once.`
 	cmd.Example = "  perdure keys add"
 	return cmd
 }

@@ -19,6 +19,14 @@ import (
 // queue.
 const TokenLifetime = MaxSigningAge + 28*24*time.Hour
 
+// The states of keys. All keys but invalid items verify tokens.
+const (
+	StateNew      = "new"       // it does not sign yet
+	StateSigning  = "signing"   // it signs tokens
+	StateReplaced = "verifying" // a newer key signs
+	StateInvalid  = "invalid"   // the item is not a key
+)
+
 // Key describes a signing key of a hub, without its secret.
 type Key struct {
 	// Item is the sort key of the item, and Number its number, or 0 if the item has none.
@@ -28,8 +36,8 @@ type Key struct {
 	CreatedAt time.Time
 	// Problem is the reason why the item is not a key. It is nil for a key.
 	Problem error
-	// Signs is true for the key that signs. List sets it.
-	Signs bool
+	// State is one of the states of keys. List and Add set it.
+	State string
 	// UsedUntil is the time until which messages can have tokens of the key. It is zero for the newest key, and if the
 	// creation time of its successor is unknown. List sets it.
 	UsedUntil time.Time
@@ -47,6 +55,20 @@ func (k *Key) SignsFrom() time.Time {
 }
 
 func (k *Key) isValid() bool { return k.Problem == nil }
+
+// stateOf returns the state of a key at a time.
+func (k *Key) stateOf(signs bool, now time.Time) string {
+	switch {
+	case !k.isValid():
+		return StateInvalid
+	case signs:
+		return StateSigning
+	case k.SignsFrom().After(now):
+		return StateNew
+	default:
+		return StateReplaced
+	}
+}
 
 // decode decodes the item of a key.
 func decode(it table.Item) Key {
@@ -119,10 +141,9 @@ func (ks *Keys) List(ctx context.Context) ([]Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: read signing keys: %w", ks.hub, err)
 	}
-	if k := all.signing(ks.now()); k != nil {
-		k.Signs = true
-	}
+	signing := all.signing(ks.now())
 	for i := range all {
+		all[i].State = all[i].stateOf(&all[i] == signing, ks.now())
 		all[i].secret = nil
 		if newer := all.successor(&all[i]); newer != nil && !newer.CreatedAt.IsZero() {
 			all[i].UsedUntil = newer.SignsFrom().Add(TokenLifetime)
@@ -131,8 +152,8 @@ func (ks *Keys) List(ctx context.Context) ([]Key, error) {
 	return all, nil
 }
 
-// Add creates a key, which starts to sign after SigningDelay. If another process adds a key at the same time, both keys
-// are created. If the response to the write is lost, two keys may be created.
+// Add creates a key, which starts to sign after SigningDelay, or at once if the hub has no key. If another process adds
+// a key at the same time, both keys are created. If the response to the write is lost, two keys may be created.
 func (ks *Keys) Add(ctx context.Context) (Key, error) {
 	for {
 		all, err := ks.storedKeys(ctx)
@@ -147,7 +168,9 @@ func (ks *Keys) Add(ctx context.Context) (Key, error) {
 		if err != nil {
 			return Key{}, fmt.Errorf("dynamo: hub %q: add signing key %d: %w", ks.hub, number, err)
 		}
-		return Key{Item: table.NumberedSK(skKeys, number), Number: number, CreatedAt: ks.now()}, nil
+		added := Key{Item: table.NumberedSK(skKeys, number), Number: number, CreatedAt: ks.now()}
+		added.State = added.stateOf(len(all.valid()) == 0, added.CreatedAt)
+		return added, nil
 	}
 }
 
