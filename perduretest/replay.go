@@ -47,12 +47,12 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 	if err != nil {
 		tb.Fatalf("perduretest: decode recorded history: %v", err)
 	}
-	seals, err := payloads.New(o.codecs, nil)
+	encoding, err := payloads.New(o.codecs, nil)
 	if err != nil {
 		tb.Fatalf("perduretest: WithReplayCodecs: %v", err)
 	}
 	for _, x := range doc.Executions {
-		differences, err := replayExecution((*registry.Registry)(r), seals, &doc, &x)
+		differences, err := replayExecution((*registry.Registry)(r), encoding, &doc, &x)
 		switch {
 		case err != nil:
 			tb.Errorf("perduretest: instance %q, execution %s: %v", doc.InstanceID, x.ExecutionID, err)
@@ -68,9 +68,9 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 }
 
 func replayExecution(
-	r *registry.Registry, seals *payloads.Encoding, doc *history.Document, x *history.DocumentExecution,
+	r *registry.Registry, encoding *payloads.Encoding, doc *history.Document, x *history.DocumentExecution,
 ) (replay.Differences, error) {
 	return replaycheck.Replay(r, &replaycheck.Execution{
-		InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events, Fetch: doc.Find, Encoding: seals,
+		InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events, Fetch: doc.Find, Encoding: encoding,
 	})
 }

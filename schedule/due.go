@@ -35,9 +35,9 @@ func (s *scheduler) processDue(ctx *perdure.OrchestrationContext) {
 	}
 }
 
-// overlapsRun reports whether a time was due during the current run or a run that has just ended. Times in a pause do
-// not overlap. They are processed after the pause, and a manual run in the pause is not the previous run of the
-// schedule.
+// overlapsRun reports whether a time was due during the current run or a run that has just ended: processDue is called
+// before checkRun. Times in a pause do not overlap. They are processed after the pause, and a manual run in the pause
+// is not the previous run of the schedule.
 func (s *scheduler) overlapsRun(t time.Time) bool {
 	return s.run != nil && s.Paused == nil && t.After(s.run.StartedAt)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Replay decodes and compares the encoded payloads of one execution. It implements replay.Seals.
+// Replay decodes and compares the encoded payloads of one execution. It implements replay.PayloadDecoder.
 type Replay struct {
 	encoding *Encoding
 	info     perdure.PayloadInfo
@@ -32,7 +32,7 @@ func (r *Replay) Within(ctx context.Context) {
 	r.read.payloads, r.read.bytes = 0, 0
 }
 
-// Open implements replay.Seals.
+// Open implements replay.PayloadDecoder.
 func (r *Replay) Open(of history.EventPayload, next []history.EventPayload) (json.RawMessage, error) {
 	if len(next) > 0 {
 		r.encoding.prefetch(r.ctx, &of, next)
@@ -59,7 +59,7 @@ func (r *Replay) explainTimeout(err error) error {
 		"increase InboxTimeout or read less in a turn: %w", r.read.payloads, r.read.bytes, err)
 }
 
-// Same implements replay.Seals.
+// Same implements replay.PayloadDecoder.
 func (r *Replay) Same(of history.EventPayload, doc json.RawMessage) (bool, error) {
 	return r.encoding.Same(r.ctx, r.infoOf(&of), *of.Payload, doc)
 }

@@ -59,7 +59,7 @@ func newExecution(o Orchestration, opts *Options) *execution {
 		ExecutionRef: ref, Mark: fmt.Sprintf("%s %p", opts.ExecutionID, x), Logger: opts.Logger, Faults: opts.Faults,
 	})
 	x.payloads.Init(&payloads.Options{
-		ExecutionRef: ref, SegmentOf: opts.SegmentOf, Fetch: opts.Fetch, Decoder: opts.Seals,
+		ExecutionRef: ref, SegmentOf: opts.SegmentOf, Fetch: opts.Fetch, Decoder: opts.Decoder,
 	})
 	taskOptions := &tasks.Options{ExecutionRef: ref, ExactRetries: opts.ExactRetries}
 	x.tasks.Init(taskOptions, &x.scheduler, &x.scopes, &x.journal, &x.payloads)

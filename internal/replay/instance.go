@@ -57,8 +57,8 @@ type Options struct {
 	// Fetch returns the document that a reference points to. Its time does not count towards TurnTimeout. An error of
 	// Fetch ends the turn or the replay with a *FetchError. Replay and Turn call Fetch from one goroutine at a time.
 	Fetch func(r history.Reference) (json.RawMessage, error)
-	// Seals decodes payloads. It is nil if no payload is encoded. It is called in the same way as Fetch.
-	Seals Seals
+	// Decoder decodes payloads. It is nil if no payload is encoded. It is called in the same way as Fetch.
+	Decoder PayloadDecoder
 	// WaitEnds makes turns return the waits for external events that ended.
 	WaitEnds bool
 	// LargePayloads is set if there is a payload store. Turns record the value, and a replay uses the recorded value.

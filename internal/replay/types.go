@@ -21,8 +21,8 @@ type WaitEnd = mailbox.WaitEnd
 // Differences describes inputs of decisions that differ from the inputs recorded by another build.
 type Differences = journal.Differences
 
-// Seals decodes the encoded payloads of an execution.
-type Seals = payloads.Decoder
+// PayloadDecoder decodes and compares the encoded payloads of an execution.
+type PayloadDecoder = payloads.Decoder
 
 // NondeterminismError is returned if the decisions of an orchestration's code differ from its history.
 type NondeterminismError = journal.NondeterminismError

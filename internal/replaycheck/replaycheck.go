@@ -36,10 +36,10 @@ func Replay(r *registry.Registry, x *Execution) (differences replay.Differences,
 	}
 
 	info := perdure.PayloadInfo{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID}
-	seals := x.Encoding.ForReplay(context.Background(), info)
+	decoder := x.Encoding.ForReplay(context.Background(), info)
 	i := replay.New(code, replay.Options{
 		InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Logger: slog.New(slog.DiscardHandler), Fetch: x.Fetch,
-		Seals: &seals,
+		Decoder: &decoder,
 	})
 	defer i.Close()
 	err = i.Replay(x.Events)

@@ -38,12 +38,12 @@ func Serve(r *registry.Registry, codecs []perdure.Codec, c *Conn) error {
 			return errors.New("verify: request without a history to replay")
 		}
 
-		h, seals := request.Replay, alone
+		h, encoding := request.Replay, alone
 		if request.Bucket {
-			seals = withBucket
+			encoding = withBucket
 		}
 		differences, err := Replay(r, &Execution{
-			InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Events: h.Events, Fetch: c.fetch, Encoding: seals,
+			InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Events: h.Events, Fetch: c.fetch, Encoding: encoding,
 		})
 		v := verdict(differences, err)
 		if err := c.Send(Reply{Verdict: &v}); err != nil {

@@ -112,7 +112,7 @@ func (l *Loader) replay(ctx context.Context, x *Execution, code *replay.Orchestr
 	c.Instance = replay.New(*code, replay.Options{
 		InstanceID: instanceID, ExecutionID: x.head.ExecutionID, Logger: l.Logger, TurnTimeout: l.TurnTimeout,
 		ExactRetries: l.ExactRetries, BuildID: l.BuildID, SegmentOf: x.Index.SegmentOf, Fetch: c.fetch,
-		Faults: faults.ObserverOf(ctx), Seals: &c.payloads, LargePayloads: l.Encoding.HasStore(),
+		Faults: faults.ObserverOf(ctx), Decoder: &c.payloads, LargePayloads: l.Encoding.HasStore(),
 		WaitEnds: x.Tasks != nil,
 	})
 	began := l.Meter.Now()

@@ -60,7 +60,7 @@ func (h *Handler) handle(ctx context.Context, q *provider.QueryRequest) (json.Ra
 	payloads := h.loader.Encoding.ForReplay(ctx, about)
 	i := replay.New(code, replay.Options{
 		InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: slog.New(slog.DiscardHandler),
-		TurnTimeout: h.timeLimit(ctx), ExactRetries: h.loader.ExactRetries, Seals: &payloads,
+		TurnTimeout: h.timeLimit(ctx), ExactRetries: h.loader.ExactRetries, Decoder: &payloads,
 		Fetch: func(r history.Reference) (json.RawMessage, error) {
 			return h.loader.Provider.ReadDocument(ctx, q.InstanceID, r)
 		},

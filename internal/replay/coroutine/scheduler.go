@@ -236,7 +236,8 @@ func (s *Scheduler[W]) rejectForeignCall() {
 const maxYields = 50
 
 // Yield lets goroutines that the code has started make their calls now, which makes the turn void. Yield returns
-// immediately unless there are more goroutines than before the turn.
+// immediately unless there are more goroutines than before the turn. It is called when the execution ends, because no
+// later turn reports such calls.
 func (s *Scheduler[W]) Yield() {
 	for range maxYields {
 		if runtime.NumGoroutine() <= s.goroutines || s.gate.ForeignCall() != nil {

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// carriedIDs is the number of event IDs that the next execution receives to drop duplicates (R3).
+	// carriedIDs is the number of event IDs that the next execution receives to drop duplicates (R3). It does not limit
+	// the events, which are all carried.
 	carriedIDs = 256
 	// carriedInline is the total size up to which carried data is copied. The rest is referenced.
 	carriedInline = 64 << 10

@@ -32,7 +32,7 @@ func (e *FetchError) Error() string {
 func (e *FetchError) Unwrap() error { return e.Err }
 
 // errNoFetch is the cause if the required option is not set.
-var errNoFetch = errors.New("not fetched: Options.Fetch or Options.Seals is not set")
+var errNoFetch = errors.New("not fetched: Options.Fetch or Options.Decoder is not set")
 
 // Decoder decodes the encoded payloads of an execution.
 type Decoder interface {
