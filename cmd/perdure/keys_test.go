@@ -8,6 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -62,6 +65,39 @@ func TestKeys_rotation_showsStatesWithoutSecrets(t *testing.T) {
 					t.Errorf("printed the field %s", name)
 				}
 			}
+		}
+	})
+}
+
+func TestKeys_itemIsNotAKey_showsItsProblem(t *testing.T) {
+	t.Parallel()
+	onKeys(t, func(h *tool) {
+		t := h.t
+		if _, err := h.adminHub.Table.PutItem(t.Context(), &dynamodb.PutItemInput{
+			TableName: &h.adminHub.Config.Table, Item: map[string]types.AttributeValue{
+				"pk": &types.AttributeValueMemberS{Value: "hub"}, "sk": &types.AttributeValueMemberS{Value: "key#0000000002"},
+				"secret": &types.AttributeValueMemberS{Value: "c2hvcnQ="},
+			},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var added hubadmin.SigningKey
+		if err := json.Unmarshal([]byte(h.mustRun("keys", "add", "--json")), &added); err != nil || added.Number != 3 ||
+			added.State != hubadmin.KeyNew {
+			t.Errorf("added %+v, %v", added, err)
+		}
+		var listed struct {
+			Keys []hubadmin.SigningKey `json:"keys"`
+		}
+		const problem = "the secret has 5 bytes, at least 32 are required"
+		if err := json.Unmarshal([]byte(h.mustRun("keys", "--json")), &listed); err != nil || len(listed.Keys) != 3 {
+			t.Fatalf("printed %+v, %v", listed, err)
+		}
+		if k := listed.Keys[1]; k.State != hubadmin.KeyInvalid || k.Problem != problem {
+			t.Errorf("got %+v", k)
+		}
+		if got := h.mustRun("keys"); !strings.Contains(got, problem) {
+			t.Errorf("printed\n%s", got)
 		}
 	})
 }

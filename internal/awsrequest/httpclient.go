@@ -9,7 +9,7 @@ import (
 
 // HTTPClient is the HTTP client of an SDK client. It keeps the SDK from losing responses, because it hides the method
 // WriteTo of request bodies: the SDK closes the body of a request as soon as it has the response, and WriteTo of a
-// closed body returns io.EOF (smithy-go 1.28.9). If package http has not checked the end of the body by then, because
+// closed body returns io.EOF (smithy-go 1.28.8). If package http has not checked the end of the body by then, because
 // the process was short of CPU time, it closes the connection while the SDK reads the response. AWS has processed such
 // a request: a lost response of SQS hides its messages for their visibility timeout.
 type HTTPClient struct{ Next aws.HTTPClient }

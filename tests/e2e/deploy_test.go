@@ -153,7 +153,7 @@ func brokenTemplate(t *testing.T) string {
 func createInterrupted(t *testing.T, binaries string) {
 	t.Helper()
 	text := interrupt(t, deployCommand(t.Context(), binaries), "continue? [yes/no] ")
-	if !strings.Contains(text, "interrupted; stack perdure-deployed was not changed") {
+	if !strings.Contains(text, "interrupted; this run has not changed stack perdure-deployed") {
 		t.Errorf("interrupted at the prompt: %s", text)
 	}
 	// The creation may end before the signal arrives.

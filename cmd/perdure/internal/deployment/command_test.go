@@ -138,7 +138,7 @@ func TestDeployCommand_interruptedAtPrompt_changesNothing(t *testing.T) {
 	h.in = blockedReader{cancel, ended}
 	err := h.runContext(ctx, t, "--binaries", binaries(t))
 	exit, ok := errors.AsType[*cli.ExitError](err)
-	if !ok || exit.Text != "interrupted; stack perdure-orders was not changed" || h.aws.executed > 0 || len(h.aws.sets) > 0 {
+	if !ok || exit.Text != "interrupted; this run has not changed stack perdure-orders" || h.aws.executed > 0 || len(h.aws.sets) > 0 {
 		t.Errorf("got %v", err)
 	}
 }

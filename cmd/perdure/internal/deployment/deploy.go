@@ -56,7 +56,7 @@ type ChangeState int
 
 // The states of a change.
 const (
-	NotChanged ChangeState = iota // CloudFormation was not asked for the change
+	NotChanged ChangeState = iota // this run has started no change
 	Changing                      // CloudFormation may be changing the stack
 	Changed
 )
@@ -77,7 +77,7 @@ func (e *InterruptedError) Error() string {
 	case Changed:
 		return fmt.Sprintf("interrupted after the change of stack %s; run the command again for its outputs", e.Stack)
 	default:
-		return fmt.Sprintf("interrupted; stack %s was not changed", e.Stack)
+		return fmt.Sprintf("interrupted; this run has not changed stack %s", e.Stack)
 	}
 }
 

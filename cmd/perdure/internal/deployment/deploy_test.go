@@ -301,6 +301,10 @@ func TestDeploy_notConfirmed_deletesChangeSet(t *testing.T) {
 // stack may change, and a repeated run completes one change.
 func TestDeploy_interruptedAtAnyCall_canBeRepeated(t *testing.T) {
 	t.Parallel()
+	texts := map[ChangeState]string{
+		NotChanged: "interrupted; this run has not changed stack ", Changed: "interrupted after the change of stack ",
+		Changing: "interrupted; CloudFormation continues to change stack ",
+	}
 	for n := 1; ; n++ {
 		for _, lost := range []bool{false, true} {
 			aws, r := newFakeAWS(), newRun(t)
@@ -336,7 +340,7 @@ func TestDeploy_interruptedAtAnyCall_canBeRepeated(t *testing.T) {
 					want = Changed
 				}
 			}
-			if interrupted.State != want {
+			if interrupted.State != want || !strings.HasPrefix(err.Error(), texts[want]) {
 				t.Errorf("%s: got %v", where, err)
 			}
 			if want == NotChanged && (aws.executed > 0 || len(aws.sets) > 0) {

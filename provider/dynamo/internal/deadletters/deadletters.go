@@ -113,7 +113,8 @@ func (dd *DeadLetters) DropDeadLetters(ctx context.Context, queue string, letter
 }
 
 // RedriveDeadLetters sends each record before it deletes the dead letter, because a lost record is worse than a
-// duplicate. Each ID settles once, but the activity of a duplicate runs again and an event without an ID applies twice.
+// duplicate. Each ID settles once, but the activity of a duplicate runs again unless it has settled, and after five
+// minutes an event without an ID applies twice.
 func (dd *DeadLetters) RedriveDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
 	url, err := dd.queue.URL(queue)
 	if err != nil {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 
+	"github.com/perdure/perdure/internal/awsrequest"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 )
@@ -96,20 +98,30 @@ func (p *objectProbes) list(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d keys in the order of bytes", len(want)), nil
 }
 
-// missing reads an object that does not exist, with the permission to list the bucket.
+// missing reads an object before and after its deletion, with the permissions to list and read.
 func (p *objectProbes) missing(ctx context.Context) (string, error) {
 	const key, most = objects + "missing", 1
+	if err := p.Objects.PutObject(ctx, p.Bucket, key, []byte("x")); err != nil {
+		return "", undecided(err)
+	}
 	if _, err := p.keys(ctx, key, ""); err != nil {
 		return "", err
 	}
+	if _, err := p.Objects.GetObject(ctx, p.Bucket, key, most); err != nil {
+		return "", undecided(err)
+	}
+	if err := p.Objects.DeleteObjects(ctx, p.Bucket, []string{key}); err != nil {
+		return "", undecided(err)
+	}
 	_, err := p.Objects.GetObject(ctx, p.Bucket, key, most)
+	response, _ := errors.AsType[*awsrequest.APIError](err)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
 		return "the status of a missing object is 404", nil
 	case err == nil:
-		return "", fmt.Errorf("object %s exists", key)
-	case isDenied(err):
-		return "", fmt.Errorf("a missing object is reported as %s", codeOf(err))
+		return "", errors.New("a deleted object can be read")
+	case response != nil && (response.Code == "AccessDenied" || response.Status == http.StatusNotFound):
+		return "", fmt.Errorf("a missing object is reported as %s with status %d", response.Code, response.Status)
 	default:
 		return "", undecided(err)
 	}

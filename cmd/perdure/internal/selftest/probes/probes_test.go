@@ -3,6 +3,7 @@ package probes
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/perdure/perdure/internal/awsrequest"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simsdk"
 	"github.com/perdure/perdure/internal/sleep"
@@ -119,11 +121,32 @@ type lossyBucket struct{ dynamo.BucketAPI }
 
 func (b lossyBucket) PutObject(context.Context, string, string, []byte) error { return nil }
 
-// closedBucket hides which objects exist, as S3 does without the permission to list.
-type closedBucket struct{ dynamo.BucketAPI }
+// otherBucket reports missing objects in another way.
+type otherBucket struct {
+	dynamo.BucketAPI
 
-func (b closedBucket) GetObject(context.Context, string, string, int64) ([]byte, error) {
-	return nil, &smithy.GenericAPIError{Code: "AccessDenied"}
+	code   string
+	status int
+}
+
+func (b otherBucket) GetObject(ctx context.Context, bucket, key string, most int64) ([]byte, error) {
+	body, err := b.BucketAPI.GetObject(ctx, bucket, key, most)
+	if errors.Is(err, provider.ErrNotFound) {
+		err = &awsrequest.APIError{Operation: "get object", Code: b.code, Status: b.status}
+	}
+	return body, err
+}
+
+// A request that S3 has not processed shows nothing.
+func TestProbes_missingObjectNotRead_isUndecided(t *testing.T) {
+	t.Parallel()
+	for code, status := range map[string]int{"SlowDown": http.StatusServiceUnavailable, "ExpiredToken": http.StatusBadRequest} {
+		objects := objectProbes{otherBucket{simulated(t, nil).Bucket, code, status}, "payloads"}
+		_, err := objects.missing(t.Context())
+		if _, open := errors.AsType[*UndecidedError](err); !open {
+			t.Errorf("%s: got %v", code, err)
+		}
+	}
 }
 
 // emptyQueues counts no messages.
@@ -145,7 +168,7 @@ func TestProbes_accountDiffers_checkReportsIt(t *testing.T) {
 		"sqs-counts":     {func(p *Probes) { p.Queues = emptyQueues{p.Queues} }, "with 5 messages counts 0 after 1m15s"},
 		"s3-list":        {func(p *Probes) { p.Bucket = unsortedBucket{p.Bucket} }, "got the order"},
 		"s3-consistency": {func(p *Probes) { p.Bucket = lossyBucket{p.Bucket} }, "not found"},
-		"s3-missing":     {func(p *Probes) { p.Bucket = closedBucket{p.Bucket} }, "is reported as AccessDenied"},
+		"s3-missing":     {func(p *Probes) { p.Bucket = otherBucket{p.Bucket, "AccessDenied", 403} }, "as AccessDenied with status 403"},
 		"sqs-purge": {func(p *Probes) {
 			q, _ := p.Queues.(*purgedQueues)
 			q.again = true
