@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
 	"github.com/perdure/perdure/internal/apiclient"
+	"github.com/perdure/perdure/internal/awsrequest"
 	"github.com/perdure/perdure/provider/dynamo"
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
 )
@@ -52,6 +53,7 @@ func openHub(ctx context.Context, env *cli.Env, d *deployed) (*hub, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load AWS settings: %w", err)
 	}
+	cfg.HTTPClient = awsrequest.HTTPClient{Next: cfg.HTTPClient} // a probe does not expect repeated calls
 	api, err := dialAPI(&cfg, d.outputs[outputAPI])
 	if err != nil {
 		return nil, err

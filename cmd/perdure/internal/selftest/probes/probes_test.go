@@ -137,6 +137,23 @@ func (b otherBucket) GetObject(ctx context.Context, bucket, key string, most int
 	return body, err
 }
 
+// The SDK repeats a put whose response is lost, and the repetition is rejected.
+func TestProbes_responseToPutIsLost_isUndecided(t *testing.T) {
+	t.Parallel()
+	p := simulated(t, func(_ context.Context, c simaws.Call, call func() error) error {
+		err := call()
+		if err == nil && c.Operation == "PutItem" {
+			err = call()
+		}
+		return err
+	})
+	table := tableProbes{Table: p.Table, TableName: p.TableName, Now: p.Now, Sleep: p.Sleep}
+	detail, err := table.condition(t.Context())
+	if _, open := errors.AsType[*UndecidedError](err); !open || !strings.Contains(err.Error(), "no put succeeds") {
+		t.Errorf("got %q, %v", detail, err)
+	}
+}
+
 // A request that S3 has not processed shows nothing.
 func TestProbes_missingObjectNotRead_isUndecided(t *testing.T) {
 	t.Parallel()

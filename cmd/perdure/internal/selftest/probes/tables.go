@@ -100,6 +100,9 @@ func (p *tableProbes) condition(ctx context.Context) (string, error) {
 	}
 	running.Wait()
 	winner := slices.IndexFunc(errs, func(err error) bool { return err == nil })
+	if winner < 0 { // the SDK repeats a put whose response is lost
+		return "", undecided(fmt.Errorf("no put succeeds: %w", errs[0]))
+	}
 	for i, err := range errs {
 		if i == winner {
 			continue
