@@ -77,7 +77,7 @@ func (e *InterruptedError) Error() string {
 	case Changed:
 		return fmt.Sprintf("interrupted after the change of stack %s; run the command again for its outputs", e.Stack)
 	default:
-		return fmt.Sprintf("interrupted; this run has not changed stack %s", e.Stack)
+		return "interrupted; this run has not changed stack " + e.Stack
 	}
 }
 
