@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -16,10 +17,10 @@ func rolledBack() [][]Event {
 }
 
 // wantRolledBack changes a parameter and fails the test unless CloudFormation rolls the change back.
-func (r *run) wantRolledBack(t *testing.T, aws *fakeAWS) {
+func (r *run) wantRolledBack(ctx context.Context, t *testing.T, aws *fakeAWS) {
 	t.Helper()
 	r.Parameters["WorkerMemory"] = "4096"
-	result, err := r.deploy(t.Context(), aws)
+	result, err := r.deploy(ctx, aws)
 	if failed, ok := errors.AsType[*FailedError](err); !ok || failed.Status != "UPDATE_ROLLBACK_COMPLETE" {
 		t.Errorf("got %+v, %v", result, err)
 	}
@@ -29,23 +30,26 @@ func (r *run) wantRolledBack(t *testing.T, aws *fakeAWS) {
 func TestDeploy_eventOfEarlierChangeAppearsLate_isNotTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, reads := range []int{0, 1} { // of the late event alone
-		aws, r := newFakeAWS(), newRun(t)
-		r.mustDeploy(t, aws)
-		aws.unseen = 1
-		aws.after = func(call string) error {
-			switch {
-			case aws.executed < 2:
-			case call == "ExecuteChangeSet":
-				aws.unseen = reads // the start of the change
-				aws.script = append(make([][]Event, reads), rolledBack()...)
-			case call == "StackEvents":
-				aws.unseen = 0
-			case isRunning(aws.stack.Status): // the change continues without reads of its events
-				aws.step()
+		t.Run(fmt.Sprintf("%d reads", reads), func(t *testing.T) {
+			t.Parallel()
+			aws, r := newFakeAWS(), newRun(t)
+			r.mustDeploy(t, aws)
+			aws.unseen = 1
+			aws.after = func(call string) error {
+				switch {
+				case aws.executed < 2:
+				case call == "ExecuteChangeSet":
+					aws.unseen = reads // the start of the change
+					aws.script = append(make([][]Event, reads), rolledBack()...)
+				case call == "StackEvents":
+					aws.unseen = 0
+				case isRunning(aws.stack.Status): // the change continues without reads of its events
+					aws.step()
+				}
+				return nil
 			}
-			return nil
-		}
-		r.wantRolledBack(t, aws)
+			r.wantRolledBack(t.Context(), t, aws)
+		})
 	}
 }
 
@@ -99,5 +103,5 @@ func TestDeploy_staleStatusAfterRollback_fails(t *testing.T) {
 		}
 		return nil
 	}
-	r.wantRolledBack(t, aws)
+	r.wantRolledBack(t.Context(), t, aws)
 }

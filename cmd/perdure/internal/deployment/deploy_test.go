@@ -370,10 +370,9 @@ func TestDeploy_interruptedWhenTheChangeHasFailed_reportsTheFailure(t *testing.T
 		}
 		return nil
 	}
-	r.Parameters["WorkerMemory"] = "4096"
-	_, err := r.deploy(ctx, aws)
-	if failed, ok := errors.AsType[*FailedError](err); !ok || failed.Status != "UPDATE_ROLLBACK_COMPLETE" || ctx.Err() == nil {
-		t.Errorf("got %v", err)
+	r.wantRolledBack(ctx, t, aws)
+	if ctx.Err() == nil {
+		t.Error("the deployment was not interrupted")
 	}
 }
 
