@@ -141,9 +141,10 @@ func (ks *Keys) List(ctx context.Context) ([]Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: hub %q: read signing keys: %w", ks.hub, err)
 	}
-	signing := all.signing(ks.now())
+	now := ks.now()
+	signing := all.signing(now)
 	for i := range all {
-		all[i].State = all[i].stateOf(&all[i] == signing, ks.now())
+		all[i].State = all[i].stateOf(&all[i] == signing, now)
 		all[i].secret = nil
 		if newer := all.successor(&all[i]); newer != nil && !newer.CreatedAt.IsZero() {
 			all[i].UsedUntil = newer.SignsFrom().Add(TokenLifetime)
