@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestChecks_assumptions_matchPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checks := append((&hub{}).hubChecks(&Report{}), (&probes.Probes{}).All()...)
+	checks := append((&hub{}).hubChecks(&Report{}), slices.Concat((&probes.Probes{}).All()...)...)
 	want := map[string]string{}
 	for _, c := range checks {
 		for _, id := range c.Assumptions {

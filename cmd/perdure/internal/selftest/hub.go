@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,7 +70,10 @@ func openHub(ctx context.Context, env *cli.Env, d *deployed) (*hub, error) {
 			TableName: d.physical(probeTable), QueueURLs: probes.QueueURLs{
 				StandardURL: d.physical(probeQueue), FIFOURL: d.physical(probeFIFO),
 				RedriveURL: d.physical(probeRedrive), DeadLettersURL: d.physical(probeDead),
-				PurgeURL: d.physical(probePurge),
+				PurgeURL: d.physical(probePurge), ScheduleDeadURL: d.physical(probeScheduleDead),
+			}, FunctionConfig: probes.FunctionConfig{
+				FunctionName: d.physical(probeFunction), MappedURL: d.physical(probeMapped),
+				MappedFIFOURL: d.physical(probeMappedFIFO),
 			},
 		},
 	}, nil
@@ -82,12 +86,15 @@ func (h *hub) test(ctx context.Context, d *deployed, report *Report) error {
 	if d.short {
 		unit = shortTick
 	}
-	var probed []CheckResult
+	groups := h.probes.All()
+	probed := make([][]CheckResult, len(groups))
 	var probing sync.WaitGroup
-	probing.Go(func() { probed = h.runChecks(ctx, h.probes.All(), d.short) })
+	for i, checks := range groups {
+		probing.Go(func() { probed[i] = h.runChecks(ctx, checks, d.short) })
+	}
 	report.Scenarios = h.runScenarios(ctx, h.trials(d.short, unit), concurrentTests)
 	probing.Wait()
-	report.Checks = probed
+	report.Checks = slices.Concat(probed...)
 	report.Scenarios = append(report.Scenarios, h.runScenarios(ctx, h.disruptions(d.short), 1)...)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -98,7 +105,7 @@ func (h *hub) test(ctx context.Context, d *deployed, report *Report) error {
 	if err := h.measure(ctx, d.short, report); err != nil {
 		return err
 	}
-	report.Checks = append(h.runChecks(ctx, h.hubChecks(report), d.short), probed...)
+	report.Checks = append(h.runChecks(ctx, h.hubChecks(report), d.short), report.Checks...)
 	report.Unchecked = unchecked(report.Checks)
 	return context.Cause(ctx)
 }

@@ -3,6 +3,7 @@ package selftest
 import (
 	"maps"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app/probefunction"
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
 )
 
@@ -14,6 +15,14 @@ const (
 	probeDead    = "SelfTestDeadLetterQueue"
 	probePurge   = "SelfTestPurgeQueue"
 	probeTable   = "SelfTestTable"
+
+	probeScheduleDead = "SelfTestScheduleDeadLetterQueue"
+
+	probeFunction   = "SelfTestFunction"
+	probeRole       = "SelfTestFunctionRole"
+	probeLogs       = "SelfTestFunctionLogs"
+	probeMapped     = "SelfTestMappedQueue"
+	probeMappedFIFO = "SelfTestMappedFIFOQueue"
 )
 
 const (
@@ -22,39 +31,117 @@ const (
 	mostBytes = 1 << 20 // of a message, as in the queues of a hub
 )
 
+type properties = map[string]any
+
+func resource(kind string, p properties) properties { return properties{"Type": kind, "Properties": p} }
+
+func arn(id string) properties { return properties{"Fn::GetAtt": []any{id, "Arn"}} }
+
+func ref(name string) properties { return properties{"Ref": name} }
+
+func sub(text string) properties { return properties{"Fn::Sub": text} }
+
+// allow returns a statement of a policy.
+func allow(resource any, actions ...string) properties {
+	return properties{"Effect": "Allow", "Action": actions, "Resource": resource}
+}
+
+func policy(statements ...properties) properties {
+	return properties{"Version": "2012-10-17", "Statement": statements}
+}
+
+// orderedQueue returns a FIFO queue.
+func orderedQueue(more properties) properties {
+	p := properties{
+		"FifoQueue": true, "DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId",
+		sizeLimit: mostBytes,
+	}
+	maps.Copy(p, more)
+	return resource(typeQueue, p)
+}
+
 // probeResources returns the resources for checks, which the stack has besides those of the hub.
 func probeResources() map[string]any {
-	type properties = map[string]any
-	resource := func(kind string, p properties) properties { return properties{"Type": kind, "Properties": p} }
-	attribute := func(name string) properties {
+	column := func(name string) properties {
 		return properties{"AttributeName": name, "AttributeType": "S"}
 	}
 	key := func(name, kind string) properties { return properties{"AttributeName": name, "KeyType": kind} }
-	ordered := func(more properties) properties {
-		p := properties{
-			"FifoQueue": true, "DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId",
-			sizeLimit: mostBytes,
-		}
-		maps.Copy(p, more)
-		return resource(typeQueue, p)
-	}
-	return map[string]any{
+	all := map[string]any{
 		probeQueue: resource(typeQueue, properties{sizeLimit: mostBytes}),
 		probePurge: resource(typeQueue, properties{sizeLimit: mostBytes}),
-		probeFIFO:  ordered(nil),
-		probeDead:  ordered(nil),
-		probeRedrive: ordered(properties{"RedrivePolicy": properties{
-			"deadLetterTargetArn": properties{"Fn::GetAtt": []any{probeDead, "Arn"}},
+		probeFIFO:  orderedQueue(nil),
+		probeDead:  orderedQueue(nil),
+		probeRedrive: orderedQueue(properties{"RedrivePolicy": properties{
+			"deadLetterTargetArn": arn(probeDead),
 			"maxReceiveCount":     probes.MaxReceives,
 		}}),
 		probeTable: resource("AWS::DynamoDB::Table", properties{
 			"BillingMode":          "PAY_PER_REQUEST",
-			"AttributeDefinitions": []any{attribute("pk"), attribute("sk"), attribute("gs")},
+			"AttributeDefinitions": []any{column("pk"), column("sk"), column("gs")},
 			"KeySchema":            []any{key("pk", "HASH"), key("sk", "RANGE")},
 			"GlobalSecondaryIndexes": []any{properties{
 				"IndexName": "byGS", "KeySchema": []any{key("gs", "HASH"), key("sk", "RANGE")},
 				"Projection": properties{"ProjectionType": "ALL"},
 			}},
 		}),
+	}
+	all[probeScheduleDead] = resource(typeQueue, properties{})
+	undelivered := allow(arn(probeScheduleDead), "sqs:SendMessage")
+	undelivered["Principal"] = "*" // the role of the hub's schedules
+	undelivered["Condition"] = properties{"StringEquals": properties{"aws:PrincipalAccount": ref("AWS::AccountId")}}
+	all[probeScheduleDead+"Policy"] = resource("AWS::SQS::QueuePolicy", properties{
+		"Queues": []any{ref(probeScheduleDead)}, "PolicyDocument": policy(undelivered),
+	})
+	maps.Copy(all, functionResources())
+	return all
+}
+
+// functionResources returns the probe function, whose code is that of the worker function, and its mapped queues.
+func functionResources() map[string]any {
+	mapping := func(queue string, batch int, more properties) properties {
+		p := properties{
+			"EventSourceArn": arn(queue), "FunctionName": ref(probeFunction), "BatchSize": batch,
+			"FunctionResponseTypes": []string{"ReportBatchItemFailures"},
+		}
+		maps.Copy(p, more)
+		return resource("AWS::Lambda::EventSourceMapping", p)
+	}
+	assumed := properties{
+		"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": properties{"Service": "lambda.amazonaws.com"},
+	}
+	timeout := properties{"VisibilityTimeout": probes.FunctionTimeout}
+	const memory, batch = 256, 10
+	return map[string]any{
+		probeMapped:     resource(typeQueue, timeout),
+		probeMappedFIFO: orderedQueue(timeout),
+		probeLogs: resource("AWS::Logs::LogGroup", properties{
+			"LogGroupName": sub("/aws/lambda/perdure-${HubName}-selftest"), "RetentionInDays": 1,
+		}),
+		probeRole: resource("AWS::IAM::Role", properties{
+			"AssumeRolePolicyDocument": policy(assumed),
+			"PermissionsBoundary": properties{"Fn::If": []any{
+				"HasPermissionsBoundaryARN", ref("PermissionsBoundaryARN"), ref("AWS::NoValue"),
+			}},
+			"Policies": []any{properties{"PolicyName": "probes", "PolicyDocument": policy(
+				allow([]any{arn(probeMapped), arn(probeMappedFIFO)}, "sqs:ReceiveMessage",
+					"sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"),
+				allow(arn(probeTable), "dynamodb:PutItem"),
+				allow(arn(probeLogs), "logs:CreateLogStream", "logs:PutLogEvents"),
+			)}},
+		}),
+		probeFunction: resource("AWS::Lambda::Function", properties{
+			"FunctionName": sub("perdure-${HubName}-selftest"),
+			"Runtime":      "provided.al2023", "Handler": "bootstrap", "Architectures": []any{ref("Architecture")},
+			"Code": properties{
+				"S3Bucket": ref("CodeBucket"), "S3Key": sub("${CodePrefix}${WorkerBuild}.zip"),
+			},
+			"MemorySize": memory, "Timeout": probes.FunctionTimeout, "Role": arn(probeRole),
+			"Environment":   properties{"Variables": properties{probefunction.TableVariable: ref(probeTable)}},
+			"LoggingConfig": properties{"LogFormat": "JSON", "LogGroup": ref(probeLogs)},
+		}),
+		"SelfTestMapping": mapping(probeMapped, 1, properties{
+			"ScalingConfig": properties{"MaximumConcurrency": probes.FunctionConcurrency},
+		}),
+		"SelfTestFIFOMapping": mapping(probeMappedFIFO, batch, nil),
 	}
 }

@@ -1,5 +1,5 @@
-// Package probes checks assumptions about DynamoDB, SQS and EventBridge Scheduler with calls to queues, a table and a
-// schedule group that nothing else uses.
+// Package probes checks assumptions about AWS with queues, a table, a schedule group and a Lambda function that nothing
+// else uses.
 package probes
 
 import (
@@ -19,7 +19,7 @@ type Check struct {
 	// Name is the name of the check in docs/internals/aws-assumptions.md. Assumptions are IDs of its entries.
 	Name        string
 	Assumptions []string
-	// Slow is true if the check waits for a minute.
+	// Slow is true if the check waits for minutes.
 	Slow bool
 	// Run returns a description of the observation. An error means that the account behaves differently, or, if it is
 	// an UndecidedError, that the check could not decide.
@@ -43,6 +43,8 @@ type QueueURLs struct {
 	RedriveURL, DeadLettersURL string
 	// PurgeURL is a standard queue that is purged.
 	PurgeURL string
+	// ScheduleDeadURL is a standard queue for dead letters of schedules.
+	ScheduleDeadURL string
 }
 
 // Probes has the resources for the checks.
@@ -50,6 +52,7 @@ type Probes struct {
 	dynamo.Clients
 
 	QueueURLs
+	FunctionConfig
 	// TableName has the keys pk and sk, and the index byGS with the keys gs and sk.
 	TableName string
 	// Hub has the schedule group, a queue and a role for its schedules, and the bucket of the payload store.
@@ -58,23 +61,32 @@ type Probes struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-// All returns the checks. Run them one after the other.
-func (p *Probes) All() []Check {
+// All returns groups of checks. Run the checks of a group one after the other, beside other groups.
+func (p *Probes) All() [][]Check {
 	queues := &queueProbes{Queues: p.Queues, QueueURLs: p.QueueURLs, Now: p.Now, Sleep: p.Sleep}
 	table := &tableProbes{Table: p.Table, TableName: p.TableName, Now: p.Now, Sleep: p.Sleep}
+	schedules := &scheduleProbes{Schedules: p.Schedules, Hub: p.Hub, Queues: queues, Now: p.Now, Sleep: p.Sleep}
 	objects := &objectProbes{Objects: p.Bucket, Bucket: p.Hub.PayloadBucket}
-	all := slices.Concat(queues.checks(), table.checks(), p.scheduleChecks(), objects.checks())
-	for i := range all {
-		run := all[i].Run
-		all[i].Run = func(ctx context.Context) (string, error) {
-			detail, err := run(ctx)
-			if isDenied(err) {
-				err = undecided(err)
+	function := &functionProbes{
+		FunctionConfig: p.FunctionConfig, Functions: p.Functions, Queues: queues, Table: table, Now: p.Now,
+		Sleep: p.Sleep,
+	}
+	groups := append(function.checks(),
+		slices.Concat(queues.checks(), table.checks(), schedules.checks(), objects.checks()),
+		schedules.slowChecks())
+	for _, checks := range groups {
+		for i := range checks {
+			run := checks[i].Run
+			checks[i].Run = func(ctx context.Context) (string, error) {
+				detail, err := run(ctx)
+				if isDenied(err) {
+					err = undecided(err)
+				}
+				return detail, err
 			}
-			return detail, err
 		}
 	}
-	return all
+	return groups
 }
 
 // isDenied reports whether an error means that a call was not processed.

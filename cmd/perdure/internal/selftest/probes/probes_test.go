@@ -10,6 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
@@ -31,8 +34,11 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 	}))
 	standard := cloud.Queues.Create("standard", simaws.QueueConfig{})
 	clients := simsdk.Clients(cloud, simsdk.Config())
+	clients.Schedules = &undeliverable{
+		ScheduleAPI: clients.Schedules, queues: clients.Queues, created: map[string]time.Time{},
+	}
 	clients.Queues = &purgedQueues{QueueAPI: clients.Queues, purge: cloud.Queues.PurgeQueue}
-	return &Probes{
+	p := &Probes{
 		Clients: clients,
 		QueueURLs: QueueURLs{
 			StandardURL:    standard,
@@ -41,7 +47,8 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 			RedriveURL: cloud.Queues.Create("redrive.fifo", simaws.QueueConfig{
 				PerGroupDeduplication: true, DeadLetterQueue: "dead.fifo", MaxReceiveCount: MaxReceives,
 			}),
-			PurgeURL: cloud.Queues.Create("purged", simaws.QueueConfig{}),
+			PurgeURL:        cloud.Queues.Create("purged", simaws.QueueConfig{}),
+			ScheduleDeadURL: cloud.Queues.Create("undelivered", simaws.QueueConfig{}),
 		},
 		TableName: "probes", Hub: dynamo.HubConfig{
 			ScheduleGroup: "default", TimersARN: cloud.Queues.ARN(standard),
@@ -49,6 +56,8 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 		},
 		Now: time.Now, Sleep: sleep.For,
 	}
+	p.Functions = newFunction(cloud, p)
+	return p
 }
 
 // purgedQueues rejects the purge of a queue for a minute after another one, as SQS does. The simulation accepts it.
@@ -73,12 +82,47 @@ func (q *purgedQueues) PurgeQueue(
 	return out, err
 }
 
+// undeliverable moves messages of schedules with a dead-letter queue to that queue. The simulation delivers them.
+type undeliverable struct {
+	dynamo.ScheduleAPI
+
+	queues  dynamo.QueueAPI
+	created map[string]time.Time // by the name of the schedule
+	kept    bool                 // schedules do not delete themselves
+	lost    bool                 // there are no dead letters
+}
+
+func (u *undeliverable) CreateSchedule(
+	ctx context.Context, in *scheduler.CreateScheduleInput, opts ...func(*scheduler.Options),
+) (*scheduler.CreateScheduleOutput, error) {
+	if in.Target.DeadLetterConfig == nil {
+		if u.kept && !u.created[*in.Name].IsZero() {
+			return nil, &schedulertypes.ConflictException{}
+		}
+		return u.ScheduleAPI.CreateSchedule(ctx, in, opts...)
+	}
+	_, name, _ := strings.Cut(*in.Target.DeadLetterConfig.Arn, "000000000000:")
+	u.created[*in.Name] = time.Now()
+	if u.lost {
+		return &scheduler.CreateScheduleOutput{}, nil
+	}
+	const firesAfter = 30
+	_, err := u.queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{
+		QueueUrl: aws.String("sim://" + name), Entries: []sqstypes.SendMessageBatchRequestEntry{
+			{Id: aws.String("0"), MessageBody: in.Target.Input, DelaySeconds: firesAfter},
+		},
+	})
+	return &scheduler.CreateScheduleOutput{}, err
+}
+
 // The simulated account behaves as assumed.
 func TestProbes_simulatedAccount_holds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := simulated(t, nil)
-		for _, c := range p.All() {
+		f, _ := p.Functions.(*simulatedFunction)
+		f.serve(t)
+		for _, c := range slices.Concat(p.All()...) {
 			detail, err := c.Run(t.Context())
 			if _, ok := errors.AsType[*UndecidedError](err); ok && c.Name == "dynamodb-conflict" {
 				continue // the simulation has conflicts only if a test produces them
@@ -96,7 +140,9 @@ func TestProbes_deniedCalls_areUndecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		denied := &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "no"}
 		p := simulated(t, func(context.Context, simaws.Call, func() error) error { return denied })
-		for _, c := range p.All() {
+		f, _ := p.Functions.(*simulatedFunction)
+		f.mistake.denied = true
+		for _, c := range slices.Concat(p.All()...) {
 			_, err := c.Run(t.Context())
 			if _, ok := errors.AsType[*UndecidedError](err); !ok {
 				t.Errorf("%s: got %v", c.Name, err)
@@ -177,12 +223,20 @@ func (q emptyQueues) GetQueueAttributes(
 
 func TestProbes_accountDiffers_checkReportsIt(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	for test, c := range map[string]struct { // by the check and a condition
 		change func(p *Probes)
 		want   string
 	}{
-		"sqs-redrive":    {func(p *Probes) { p.RedriveURL = p.FIFOURL }, "the queue delivers a message 3 times"},
-		"sqs-counts":     {func(p *Probes) { p.Queues = emptyQueues{p.Queues} }, "with 5 messages counts 0 after 1m15s"},
+		"sqs-redrive": {func(p *Probes) { p.RedriveURL = p.FIFOURL }, "the queue delivers a message 3 times"},
+		"sqs-counts":  {func(p *Probes) { p.Queues = emptyQueues{p.Queues} }, "with 5 messages counts 0 after 1m15s"},
+		"schedule-dead-letter": {func(p *Probes) {
+			u, _ := p.Schedules.(*undeliverable)
+			u.kept = true
+		}, "the schedule exists after its last attempt"},
+		"schedule-dead-letter lost": {func(p *Probes) {
+			u, _ := p.Schedules.(*undeliverable)
+			u.lost = true
+		}, "no dead letter of an undeliverable schedule"},
 		"s3-list":        {func(p *Probes) { p.Bucket = unsortedBucket{p.Bucket} }, "got the order"},
 		"s3-consistency": {func(p *Probes) { p.Bucket = lossyBucket{p.Bucket} }, "not found"},
 		"s3-missing":     {func(p *Probes) { p.Bucket = otherBucket{p.Bucket, "AccessDenied", 403} }, "as AccessDenied with status 403"},
@@ -191,12 +245,13 @@ func TestProbes_accountDiffers_checkReportsIt(t *testing.T) {
 			q.again = true
 		}, "a second purge is accepted at once"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		name, _, _ := strings.Cut(test, " ")
+		t.Run(test, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p := simulated(t, nil)
 				c.change(p)
-				all := p.All()
+				all := slices.Concat(p.All()...)
 				check := all[slices.IndexFunc(all, func(c Check) bool { return c.Name == name })]
 				_, err := check.Run(t.Context())
 				if _, open := errors.AsType[*UndecidedError](err); err == nil || open ||

@@ -9,34 +9,140 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/perdure/perdure/provider/dynamo"
 )
 
-func (p *Probes) scheduleChecks() []Check {
+// scheduleProbes checks assumptions about EventBridge Scheduler.
+type scheduleProbes struct {
+	Schedules dynamo.ScheduleAPI
+	Hub       dynamo.HubConfig
+	Queues    *queueProbes
+	Now       func() time.Time
+	Sleep     func(ctx context.Context, d time.Duration) error
+}
+
+func (p *scheduleProbes) checks() []Check {
 	return []Check{{Name: "schedule-replace", Assumptions: []string{"A102"}, Run: p.nameInUse}}
 }
 
-// nameInUse creates two schedules with the same name, a year before they are due, and deletes the first one.
-func (p *Probes) nameInUse(ctx context.Context) (string, error) {
-	const year = 365 * 24 * time.Hour
-	in := &scheduler.CreateScheduleInput{
-		Name: aws.String("selftest-name-in-use"), GroupName: &p.Hub.ScheduleGroup,
-		ScheduleExpression: aws.String("at(" + p.Now().Add(year).UTC().Format("2006-01-02T15:04:05") + ")"),
-		FlexibleTimeWindow: &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
+// slowChecks returns the checks that wait for a schedule.
+func (p *scheduleProbes) slowChecks() []Check {
+	return []Check{{
+		Name: "schedule-dead-letter", Assumptions: []string{"A103", "A104", "A105"}, Run: p.deadLetter, Slow: true,
+	}}
+}
+
+// at returns a schedule that sends a message to the queue for timers.
+func (p *scheduleProbes) at(name string, at time.Time) *scheduler.CreateScheduleInput {
+	return &scheduler.CreateScheduleInput{
+		Name: &name, GroupName: &p.Hub.ScheduleGroup,
+		ScheduleExpression:    aws.String("at(" + at.UTC().Format("2006-01-02T15:04:05") + ")"),
+		FlexibleTimeWindow:    &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
+		ActionAfterCompletion: types.ActionAfterCompletionDelete,
 		Target: &types.Target{
 			Arn: &p.Hub.TimersARN, RoleArn: &p.Hub.ScheduleRoleARN, Input: aws.String("{}"),
 		},
 	}
+}
+
+func (p *scheduleProbes) delete(ctx context.Context, in *scheduler.CreateScheduleInput) error {
+	if _, err := p.Schedules.DeleteSchedule(ctx, &scheduler.DeleteScheduleInput{
+		Name: in.Name, GroupName: in.GroupName,
+	}); err != nil {
+		return undecided(fmt.Errorf("delete schedule: %w", err))
+	}
+	return nil
+}
+
+// year is the time until a schedule is due that is deleted before.
+const year = 365 * 24 * time.Hour
+
+// nameInUse creates two schedules with the same name, and deletes the first one.
+func (p *scheduleProbes) nameInUse(ctx context.Context) (string, error) {
+	in := p.at("selftest-name-in-use", p.Now().Add(year))
 	if _, err := p.Schedules.CreateSchedule(ctx, in); err != nil {
 		return "", undecided(fmt.Errorf("create schedule: %w", err))
 	}
 	_, second := p.Schedules.CreateSchedule(ctx, in)
-	if _, err := p.Schedules.DeleteSchedule(ctx, &scheduler.DeleteScheduleInput{
-		Name: in.Name, GroupName: in.GroupName,
-	}); err != nil {
-		return "", undecided(fmt.Errorf("delete schedule: %w", err))
+	if err := p.delete(ctx, in); err != nil {
+		return "", err
 	}
 	if _, ok := errors.AsType[*types.ConflictException](second); !ok {
 		return "", cmpErr(second, "a second schedule with the same name is accepted")
 	}
 	return "ConflictException", nil
+}
+
+// deadLetter creates a schedule whose target does not exist. After that, its name must be free.
+func (p *scheduleProbes) deadLetter(ctx context.Context) (string, error) {
+	const name, soon = "selftest-dead-letter", 5 * time.Second
+	const minimumAge = 60 // seconds
+	dead, err := p.queueARN(ctx, p.Queues.ScheduleDeadURL)
+	if err != nil {
+		return "", err
+	}
+	began := p.Now()
+	in := p.at(name, began.Add(soon))
+	in.Target.Arn = aws.String(p.Hub.TimersARN + "-missing")
+	in.Target.DeadLetterConfig = &types.DeadLetterConfig{Arn: dead}
+	in.Target.RetryPolicy = &types.RetryPolicy{
+		MaximumEventAgeInSeconds: aws.Int32(minimumAge), MaximumRetryAttempts: aws.Int32(0),
+	}
+	if _, err := p.Schedules.CreateSchedule(ctx, in); err != nil {
+		return "", undecided(fmt.Errorf("create schedule: %w", err))
+	}
+	const limit = 2 * time.Minute
+	if err := p.until(ctx, limit, "no dead letter of an undeliverable schedule", func() (bool, error) {
+		received, err := p.Queues.poll(ctx, p.Queues.ScheduleDeadURL, locked)
+		return len(received) > 0, undecided(err)
+	}); err != nil {
+		return "", err
+	}
+	undelivered := p.Now()
+	again := p.at(name, undelivered.Add(year))
+	const free = 30 * time.Second
+	if err := p.until(ctx, free, "the schedule exists after its last attempt", func() (bool, error) {
+		_, err := p.Schedules.CreateSchedule(ctx, again)
+		if _, inUse := errors.AsType[*types.ConflictException](err); inUse {
+			return false, nil
+		}
+		return true, undecided(err)
+	}); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("dead letter after %v, name free after %v", undelivered.Sub(began).Round(time.Second),
+		p.Now().Sub(undelivered).Round(time.Second)), p.delete(ctx, again)
+}
+
+// until waits until done returns true. After the limit, the error has the text.
+func (p *scheduleProbes) until(
+	ctx context.Context, limit time.Duration, text string, done func() (bool, error),
+) error {
+	const pause = time.Second
+	for began := p.Now(); ; {
+		if ok, err := done(); err != nil || ok {
+			return err
+		}
+		if p.Now().Sub(began) > limit {
+			return fmt.Errorf("%s in %v", text, limit)
+		}
+		if err := p.Sleep(ctx, pause); err != nil {
+			return undecided(err)
+		}
+	}
+}
+
+// queueARN returns the ARN of a queue.
+func (p *scheduleProbes) queueARN(ctx context.Context, url string) (*string, error) {
+	const name = sqstypes.QueueAttributeNameQueueArn
+	out, err := p.Queues.Queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{name},
+	})
+	if err != nil {
+		return nil, undecided(err)
+	}
+	return aws.String(out.Attributes[string(name)]), nil
 }
