@@ -50,7 +50,7 @@ var ErrPending = errors.New("perdure: result pending; waiting for asynchronous c
 //
 // The worker stores details as JSON, at most once a second, at one DynamoDB write unit per KB. Keep details small, for
 // example the position to continue from. The worker also stores the latest details when it stops the attempt, or when
-// the attempt fails and is retried. A worker that dies loses the details of its last second.
+// the attempt fails and is retried. A worker that dies loses the details since the last write.
 //
 // If details is nil, cannot be encoded or is larger than MaxPayloadBytes, the stored details do not change. The worker
 // logs an encoding or size problem. The call counts as a heartbeat in all cases.

@@ -16,8 +16,8 @@ import (
 // recorded, but the orchestration receives it only with perdure.WaitForCancellation.
 //
 // CompleteActivity returns a *TokenError if the token is not valid for an open attempt. You can repeat a call that
-// failed with a retryable error. If the service accepted the first call despite the error, the repeated call returns a
-// *TokenError with TokenActivityEnded.
+// failed with a retryable error. If the service accepted the first call despite the error, the repeated call returns
+// nil until the result is recorded, and then a *TokenError with TokenActivityEnded.
 func (c *Client) CompleteActivity(ctx context.Context, token string, result any) error {
 	return wrap("complete", publicTokenError(c.attempts.Complete(ctx, token, result)))
 }

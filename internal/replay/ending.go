@@ -15,8 +15,8 @@ type Continuation struct {
 	// EventIDs contains the IDs of the last 256 external events that the execution received, oldest first. Older IDs
 	// that Inputs contain precede these.
 	EventIDs []string
-	// Inputs contains inputs that were parked behind the one on which the code continued as new, and updates that
-	// arrived before the code began. No message delivers them again.
+	// Inputs contains inputs that were parked behind the one on which the code continued as new, updates that arrived
+	// before the code began, and inputs of PassOn. No message delivers them again.
 	Inputs []history.Event
 	// taken reports whether this execution has taken an input with this ID that is not in Inputs.
 	taken func(id string) bool

@@ -34,11 +34,11 @@ func FuzzRecords(f *testing.F) {
 	f.Add(`[[9,3],[5,5]]`, int64(0), ``)
 	f.Add(`[[-9223372036854775808,9223372036854775807]]`, int64(0), `[]`)
 	f.Fuzz(func(t *testing.T, runs string, upTo int64, rejected string) {
-		note := table.Item{attrAccepted: table.Str(runs)}
+		record := table.Item{attrAccepted: table.Str(runs)}
 		ob := New(Stores{Table: table.New(&oneItem{item: table.Item{
 			attrUpTo: table.Num(upTo), attrSendRefused: table.Str(rejected),
 		}}, "t")}, time.Now, slog.New(slog.DiscardHandler))
-		set := ob.addIDs(t.Context(), nil, note, attrAccepted)
+		set := ob.addIDs(t.Context(), nil, record, attrAccepted)
 		for i, r := range set {
 			if r.First < 1 || r.Last < r.First || i > 0 && r.First <= set[i-1].Last {
 				t.Fatalf("%s becomes the set %v", runs, set)

@@ -10,11 +10,11 @@ import (
 	"github.com/perdure/perdure/provider/outputs"
 )
 
-// Resend sends the unsettled outputs of an execution, and returns their number. notes are the keys of its dispatch
+// Resend sends the unsettled outputs of an execution, and returns their number. records are the keys of its dispatch
 // records and cursors.
 func (ob *Outbox) Resend(
 	ctx context.Context, o *provider.Orchestration, x outputs.Origin, settled func(int64) bool, run string,
-	notes []table.Item,
+	records []table.Item,
 ) (sent int, refused []provider.OutputFailure, err error) {
 	for _, s := range o.Segments {
 		out := outputs.Of(x, s, settled)
@@ -24,7 +24,7 @@ func (ob *Outbox) Resend(
 		return 0, nil, nil // true for nearly all past executions
 	}
 
-	fresh, err := ob.deleteRecords(ctx, o, notes, run)
+	fresh, err := ob.deleteRecords(ctx, o, records, run)
 	if err != nil {
 		return sent, nil, err
 	}
@@ -53,15 +53,15 @@ func (ob *Outbox) Resend(
 // not delete records of a later, concurrent reconciliation. Otherwise, each of the two would resend the outputs of the
 // other. fresh is true if there are no such records.
 func (ob *Outbox) deleteRecords(
-	ctx context.Context, o *provider.Orchestration, notes []table.Item, run string,
+	ctx context.Context, o *provider.Orchestration, records []table.Item, run string,
 ) (fresh bool, err error) {
 	fresh = true
-	for _, note := range notes {
-		if run != "" && table.GetString(note, table.AttrTakenBy) >= run {
+	for _, record := range records {
+		if run != "" && table.GetString(record, table.AttrTakenBy) >= run {
 			fresh = false
 			continue
 		}
-		if err := ob.Table.DeleteItem(ctx, o.InstanceID, table.KeyOf(note)); err != nil {
+		if err := ob.Table.DeleteItem(ctx, o.InstanceID, table.KeyOf(record)); err != nil {
 			return false, err
 		}
 	}

@@ -30,9 +30,9 @@ const (
 	attrAccepted    = "taken"
 	// recordSuffix distinguishes a dispatch record from the cursor of a large segment.
 	recordSuffix = "#taken"
-	// noteBytes is the maximum size of each of these attributes. If they are larger, nothing is stored, and some
+	// recordBytes is the maximum size of each of these attributes. If they are larger, nothing is stored, and some
 	// outputs are sent again.
-	noteBytes = 150 << 10
+	recordBytes = 150 << 10
 )
 
 // acceptedOutputs holds the outputs of an execution that are known to be accepted. An event causes at most two: a timer
@@ -117,29 +117,29 @@ func (b *Sender) skipAccepted(ctx context.Context, queues sqsqueue.Outgoing) err
 // readRecords reads the dispatch records of t.from and later segments, with strong consistency.
 func (ob *Outbox) readRecords(ctx context.Context, t *acceptedOutputs) error {
 	last := table.CursorSK(t.head) + recordSuffix
-	notes, err := ob.Table.QueryAll(ctx, t.instanceID, table.RangeQuery(
+	records, err := ob.Table.QueryAll(ctx, t.instanceID, table.RangeQuery(
 		table.ExecutionPK(t.executionID), table.CursorSK(t.from), last, provider.Strong,
 	))
-	for _, note := range notes {
-		t.others = ob.addIDs(ctx, t.others, note, attrAccepted)
-		t.timers = ob.addIDs(ctx, t.timers, note, attrTakenTimers)
-		if table.GetString(note, table.AttrSK) == last {
-			t.run = max(t.run, table.GetString(note, table.AttrTakenBy))
-			t.stored = idAttributes(note)
+	for _, record := range records {
+		t.others = ob.addIDs(ctx, t.others, record, attrAccepted)
+		t.timers = ob.addIDs(ctx, t.timers, record, attrTakenTimers)
+		if table.GetString(record, table.AttrSK) == last {
+			t.run = max(t.run, table.GetString(record, table.AttrTakenBy))
+			t.stored = idAttributes(record)
 		}
 	}
 	return err
 }
 
 // addIDs adds the IDs in an attribute of a dispatch record.
-func (ob *Outbox) addIDs(ctx context.Context, set idset.Set, note table.Item, name string) idset.Set {
+func (ob *Outbox) addIDs(ctx context.Context, set idset.Set, record table.Item, name string) idset.Set {
 	var runs []history.Range
 	invalid := func(r history.Range) bool { return r.First < 1 || r.Last < r.First }
-	if doc := table.GetString(note, name); doc != "" &&
+	if doc := table.GetString(record, name); doc != "" &&
 		(json.Unmarshal([]byte(doc), &runs) != nil || slices.ContainsFunc(runs, invalid)) {
 		ob.log.WarnContext(ctx, "dispatch record unreadable, some outputs are sent again",
-			"event", logevent.DispatchRecordUnreadable, "execution", table.GetString(note, table.AttrPK),
-			"item", table.GetString(note, table.AttrSK))
+			"event", logevent.DispatchRecordUnreadable, "execution", table.GetString(record, table.AttrPK),
+			"item", table.GetString(record, table.AttrSK))
 		return set
 	}
 	for _, r := range runs {
@@ -216,7 +216,7 @@ func (b *Sender) recordWrite(t *acceptedOutputs) *dynamodb.PutItemInput {
 	}
 	for name, set := range map[string]idset.Set{attrAccepted: t.others, attrTakenTimers: t.timers} {
 		doc, _ := json.Marshal(set) //nolint:errchkjson // numbers cannot fail
-		if len(doc) > noteBytes {
+		if len(doc) > recordBytes {
 			return nil
 		}
 		if len(set) > 0 {
@@ -241,11 +241,11 @@ func unchangedCondition(seen, values table.Item) string {
 }
 
 // idAttributes returns the ID attributes of a dispatch record.
-func idAttributes(note table.Item) table.Item {
+func idAttributes(record table.Item) table.Item {
 	ids := table.Item{}
 	for _, name := range []string{attrAccepted, attrTakenTimers} {
-		if note[name] != nil {
-			ids[name] = note[name]
+		if record[name] != nil {
+			ids[name] = record[name]
 		}
 	}
 	return ids

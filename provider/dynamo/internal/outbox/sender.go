@@ -16,7 +16,7 @@ import (
 // The limits for sending the outputs of a segment with very many outputs.
 const (
 	// maxWithoutCursor is the maximum number of outputs of a segment without a cursor. All of these outputs are sent
-	// together, and all are resent in a repetition. A larger segment has a cursor.
+	// together, and a repetition resends those that no dispatch record lists. A larger segment has a cursor.
 	maxWithoutCursor = 1000
 	// windowEvents is the number of events of a segment with a cursor whose outputs are sent together. Each of the
 	// parallel sends then has four to eight batches.

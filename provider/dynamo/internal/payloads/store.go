@@ -119,7 +119,7 @@ func (s *Store) Has(ctx context.Context, executionID string) (bool, error) {
 }
 
 // DeleteAll deletes the payloads of an execution page by page, and calls progress after each page. The start of the
-// execution is already a stub, so no turn can commit a new reference to a payload. A sweep finds payloads that late
+// execution is already a stub, so no turn can commit a new reference to a payload. Sweep deletes payloads that late
 // processes store afterwards.
 func (s *Store) DeleteAll(ctx context.Context, executionID string, progress func(ctx context.Context) error) error {
 	if s == nil {
