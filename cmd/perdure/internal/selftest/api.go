@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/client/sigv4"
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app"
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/apiclient"
 	"github.com/perdure/perdure/provider"
 )
@@ -74,6 +75,46 @@ func (o *operator) callAPI(ctx context.Context, id string) error {
 	}
 	_, err = o.client.Status(ctx, id)
 	return wantError("status of a purged instance", err, client.ErrNotFound)
+}
+
+// recordCaller cancels one instance directly and one over the HTTP API. Their histories must record the same caller,
+// which API Gateway reports.
+func (o *operator) recordCaller(ctx context.Context) (string, error) {
+	direct, err := o.cancelled(ctx, o.client)
+	if err != nil {
+		return "", &probes.UndecidedError{Cause: err}
+	}
+	reported, err := o.cancelled(ctx, o.api)
+	if err != nil {
+		return "", &probes.UndecidedError{Cause: err}
+	}
+	if reported != direct || direct == "" {
+		return "", fmt.Errorf("the histories record the caller %q of the API, and %q of the client", reported, direct)
+	}
+	return direct, nil
+}
+
+// cancelled cancels an instance with a client, and returns the caller that its history records.
+func (o *operator) cancelled(ctx context.Context, c *client.Client) (caller string, err error) {
+	id, err := c.Start(ctx, app.Receive, "never")
+	if err != nil {
+		return "", err
+	}
+	if err := c.Cancel(ctx, id, "self-test"); err != nil {
+		return "", err
+	}
+	if _, err := c.Wait(ctx, id); err != nil {
+		return "", err
+	}
+	for e, err := range o.client.History(ctx, id) {
+		if err != nil {
+			return "", err
+		}
+		if e.Kind == history.CancelRequested {
+			caller = e.RequestedBy
+		}
+	}
+	return caller, nil
 }
 
 // idempotencyKey is the header that the API rejects if a gateway has joined two values.

@@ -25,7 +25,8 @@ func TestChecks_assumptions_matchPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checks := append((&hub{}).hubChecks(&Report{}), slices.Concat((&probes.Probes{}).All()...)...)
+	fast, slow := (&probes.Probes{}).All()
+	checks := slices.Concat((&hub{}).hubChecks(&Report{}), slices.Concat(fast...), slices.Concat(slow...))
 	want := map[string]string{}
 	for _, c := range checks {
 		for _, id := range c.Assumptions {

@@ -67,34 +67,34 @@ func openHub(ctx context.Context, env *cli.Env, d *deployed) (*hub, error) {
 		client: clients.Client, api: api, repeatingAPI: repeating, admin: clients.Admin, deployment: operated,
 		progress: term.LineWriter{Writer: env.Stderr}, now: env.Now, sleep: env.Sleep, probes: &probes.Probes{
 			Clients: dynamo.FromConfig(cfg), Hub: operated.Config, Now: env.Now, Sleep: env.Sleep,
+			Metrics:   newMetrics(&cfg, env.Now),
 			TableName: d.physical(probeTable), QueueURLs: probes.QueueURLs{
 				StandardURL: d.physical(probeQueue), FIFOURL: d.physical(probeFIFO),
 				RedriveURL: d.physical(probeRedrive), DeadLettersURL: d.physical(probeDead),
 				PurgeURL: d.physical(probePurge), ScheduleDeadURL: d.physical(probeScheduleDead),
 			}, FunctionConfig: probes.FunctionConfig{
-				FunctionName: d.physical(probeFunction), MappedURL: d.physical(probeMapped),
-				MappedFIFOURL: d.physical(probeMappedFIFO),
+				MappedName: d.physical(probeFunction), CalledName: d.physical(probeCalled),
+				MappedURL: d.physical(probeMapped), MappedFIFOURL: d.physical(probeMappedFIFO),
 			},
 		},
 	}, nil
 }
 
 // test runs the scenarios, the measurements and the checks. Failed scenarios and checks are not errors. The probes use
-// resources of their own, so they run beside the scenarios.
+// resources of their own, so they run beside the scenarios, and those that wait for minutes until the end.
 func (h *hub) test(ctx context.Context, d *deployed, report *Report) error {
 	unit := tick
 	if d.short {
 		unit = shortTick
 	}
-	groups := h.probes.All()
-	probed := make([][]CheckResult, len(groups))
-	var probing sync.WaitGroup
-	for i, checks := range groups {
-		probing.Go(func() { probed[i] = h.runChecks(ctx, checks, d.short) })
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	checks, slow := h.probes.All()
+	waiting := h.startChecks(ctx, slow, d.short)
+	defer waiting()
+	defer cancel()
+	probed := h.startChecks(ctx, checks, d.short)
 	report.Scenarios = h.runScenarios(ctx, h.trials(d.short, unit), concurrentTests)
-	probing.Wait()
-	report.Checks = slices.Concat(probed...)
+	report.Checks = probed()
 	report.Scenarios = append(report.Scenarios, h.runScenarios(ctx, h.disruptions(d.short), 1)...)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -105,7 +105,20 @@ func (h *hub) test(ctx context.Context, d *deployed, report *Report) error {
 	if err := h.measure(ctx, d.short, report); err != nil {
 		return err
 	}
-	report.Checks = append(h.runChecks(ctx, h.hubChecks(report), d.short), report.Checks...)
+	report.Checks = slices.Concat(h.runChecks(ctx, h.hubChecks(report), d.short), report.Checks, waiting())
 	report.Unchecked = unchecked(report.Checks)
 	return context.Cause(ctx)
+}
+
+// startChecks runs groups of checks concurrently. The returned function waits for their results.
+func (h *hub) startChecks(ctx context.Context, groups [][]probes.Check, short bool) func() []CheckResult {
+	results := make([][]CheckResult, len(groups))
+	var running sync.WaitGroup
+	for i, checks := range groups {
+		running.Go(func() { results[i] = h.runChecks(ctx, checks, short) })
+	}
+	return func() []CheckResult {
+		running.Wait()
+		return slices.Concat(results...)
+	}
 }

@@ -132,6 +132,25 @@ func TestOperations_wrongApplication_fail(t *testing.T) {
 	})
 }
 
+// A gateway that reports another caller differs from AWS.
+func TestRecordCaller_gatewayReportsAnother_isReported(t *testing.T) {
+	t.Parallel()
+	inMemory(t, deployedCode(), func(ctx context.Context, h *hub) {
+		api := httpapi.New(h.client, h.admin, httpapi.WithLogger(slog.New(slog.DiscardHandler)))
+		another := gatewayClient(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			api.ServeHTTP(w, r.WithContext(client.ContextWithCaller(r.Context(), "another")))
+		}))
+		if detail, err := (&operator{h}).recordCaller(ctx); err != nil || detail != "client" {
+			t.Errorf("the same caller: got %q, %v", detail, err)
+		}
+		h.api = another
+		_, err := (&operator{h}).recordCaller(ctx)
+		if err == nil || !strings.Contains(err.Error(), `the caller "another" of the API`) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 // A gateway that drops repeated headers differs from AWS.
 func TestRepeatHeader_gatewayKeepsOneValue_isReported(t *testing.T) {
 	t.Parallel()

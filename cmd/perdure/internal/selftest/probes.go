@@ -18,9 +18,9 @@ const (
 
 	probeScheduleDead = "SelfTestScheduleDeadLetterQueue"
 
-	probeFunction   = "SelfTestFunction"
+	probeFunction   = "SelfTestMappedFunction"
+	probeCalled     = "SelfTestCalledFunction"
 	probeRole       = "SelfTestFunctionRole"
-	probeLogs       = "SelfTestFunctionLogs"
 	probeMapped     = "SelfTestMappedQueue"
 	probeMappedFIFO = "SelfTestMappedFIFOQueue"
 )
@@ -29,6 +29,9 @@ const (
 	typeQueue = "AWS::SQS::Queue"
 	sizeLimit = "MaximumMessageSize"
 	mostBytes = 1 << 20 // of a message, as in the queues of a hub
+
+	keyAction   = "Action"
+	keyFunction = "FunctionName"
 )
 
 type properties = map[string]any
@@ -43,7 +46,7 @@ func sub(text string) properties { return properties{"Fn::Sub": text} }
 
 // allow returns a statement of a policy.
 func allow(resource any, actions ...string) properties {
-	return properties{"Effect": "Allow", "Action": actions, "Resource": resource}
+	return properties{"Effect": "Allow", keyAction: actions, "Resource": resource}
 }
 
 func policy(statements ...properties) properties {
@@ -87,7 +90,7 @@ func probeResources() map[string]any {
 	}
 	all[probeScheduleDead] = resource(typeQueue, properties{})
 	undelivered := allow(arn(probeScheduleDead), "sqs:SendMessage")
-	undelivered["Principal"] = "*" // the role of the hub's schedules
+	undelivered["Principal"] = "*" // of the account; the role of the hub's schedules sends
 	undelivered["Condition"] = properties{"StringEquals": properties{"aws:PrincipalAccount": ref("AWS::AccountId")}}
 	all[probeScheduleDead+"Policy"] = resource("AWS::SQS::QueuePolicy", properties{
 		"Queues": []any{ref(probeScheduleDead)}, "PolicyDocument": policy(undelivered),
@@ -98,25 +101,43 @@ func probeResources() map[string]any {
 
 // functionResources returns the probe function, whose code is that of the worker function, and its mapped queues.
 func functionResources() map[string]any {
+	const memory, batch, asyncAge = 256, 10, 120
 	mapping := func(queue string, batch int, more properties) properties {
 		p := properties{
-			"EventSourceArn": arn(queue), "FunctionName": ref(probeFunction), "BatchSize": batch,
+			"EventSourceArn": arn(queue), keyFunction: ref(probeFunction), "BatchSize": batch,
 			"FunctionResponseTypes": []string{"ReportBatchItemFailures"},
 		}
 		maps.Copy(p, more)
 		return resource("AWS::Lambda::EventSourceMapping", p)
 	}
 	assumed := properties{
-		"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": properties{"Service": "lambda.amazonaws.com"},
+		"Effect": "Allow", keyAction: "sts:AssumeRole", "Principal": properties{"Service": "lambda.amazonaws.com"},
+	}
+	records := allow(arn(probeTable), "dynamodb:PutItem") // as in GrantControlDirect
+	records["Condition"] = properties{
+		"ForAllValues:StringLike": properties{"dynamodb:LeadingKeys": []string{probefunction.Partitions}},
 	}
 	timeout := properties{"VisibilityTimeout": probes.FunctionTimeout}
-	const memory, batch = 256, 10
+	logs := func(name string) properties { // of a name that Lambda would choose
+		return resource("AWS::Logs::LogGroup", properties{
+			"LogGroupName": sub("/aws/lambda/perdure-${HubName}-selftest-" + name), "RetentionInDays": 1,
+		})
+	}
+	function := func(id, name string) properties {
+		return resource("AWS::Lambda::Function", properties{
+			keyFunction: sub("perdure-${HubName}-selftest-" + name),
+			"Runtime":   "provided.al2023", "Handler": "bootstrap", "Architectures": []any{ref("Architecture")},
+			"Code":       properties{"S3Bucket": ref("CodeBucket"), "S3Key": sub("${CodePrefix}${WorkerBuild}.zip")},
+			"MemorySize": memory, "Timeout": probes.FunctionTimeout, "Role": arn(probeRole),
+			"Environment":   properties{"Variables": properties{probefunction.TableVariable: ref(probeTable)}},
+			"LoggingConfig": properties{"LogFormat": "JSON", "LogGroup": ref(id + "Logs")},
+		})
+	}
 	return map[string]any{
-		probeMapped:     resource(typeQueue, timeout),
-		probeMappedFIFO: orderedQueue(timeout),
-		probeLogs: resource("AWS::Logs::LogGroup", properties{
-			"LogGroupName": sub("/aws/lambda/perdure-${HubName}-selftest"), "RetentionInDays": 1,
-		}),
+		probeMapped:            resource(typeQueue, timeout),
+		probeMappedFIFO:        orderedQueue(timeout),
+		probeFunction + "Logs": logs("mapped"),
+		probeCalled + "Logs":   logs("called"),
 		probeRole: resource("AWS::IAM::Role", properties{
 			"AssumeRolePolicyDocument": policy(assumed),
 			"PermissionsBoundary": properties{"Fn::If": []any{
@@ -125,19 +146,16 @@ func functionResources() map[string]any {
 			"Policies": []any{properties{"PolicyName": "probes", "PolicyDocument": policy(
 				allow([]any{arn(probeMapped), arn(probeMappedFIFO)}, "sqs:ReceiveMessage",
 					"sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"),
-				allow(arn(probeTable), "dynamodb:PutItem"),
-				allow(arn(probeLogs), "logs:CreateLogStream", "logs:PutLogEvents"),
+				records,
+				allow([]any{arn(probeFunction + "Logs"), arn(probeCalled + "Logs")}, "logs:CreateLogStream",
+					"logs:PutLogEvents"),
 			)}},
 		}),
-		probeFunction: resource("AWS::Lambda::Function", properties{
-			"FunctionName": sub("perdure-${HubName}-selftest"),
-			"Runtime":      "provided.al2023", "Handler": "bootstrap", "Architectures": []any{ref("Architecture")},
-			"Code": properties{
-				"S3Bucket": ref("CodeBucket"), "S3Key": sub("${CodePrefix}${WorkerBuild}.zip"),
-			},
-			"MemorySize": memory, "Timeout": probes.FunctionTimeout, "Role": arn(probeRole),
-			"Environment":   properties{"Variables": properties{probefunction.TableVariable: ref(probeTable)}},
-			"LoggingConfig": properties{"LogFormat": "JSON", "LogGroup": ref(probeLogs)},
+		probeFunction: function(probeFunction, "mapped"),
+		probeCalled:   function(probeCalled, "called"),
+		"SelfTestAsync": resource("AWS::Lambda::EventInvokeConfig", properties{ // as that of the sweeper
+			keyFunction: ref(probeFunction), "Qualifier": "$LATEST",
+			"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": asyncAge,
 		}),
 		"SelfTestMapping": mapping(probeMapped, 1, properties{
 			"ScalingConfig": properties{"MaximumConcurrency": probes.FunctionConcurrency},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -14,13 +15,17 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app/probefunction"
 	"github.com/perdure/perdure/internal/simaws"
+	"github.com/perdure/perdure/provider/dynamo"
 )
 
 // simulatedFunction is the probe function. It implements dynamo.FunctionAPI with the limits of Lambda.
@@ -31,38 +36,82 @@ type simulatedFunction struct {
 	config  FunctionConfig
 	mistake mistake
 	running sync.WaitGroup
+	ticks   int64 // at the end of the last call
 }
 
 // mistake is a difference between an account and the assumptions.
 type mistake struct {
-	visible    bool // failed messages are visible at once
-	complete   bool // no message fails
-	strict     bool // a failure fails the whole batch
-	unlimited  bool // MaximumConcurrency is ignored
-	forgetful  bool // goroutines end with the invocation
-	wrongClock bool
-	early      bool // an invocation ends before its deadline
-	late       bool // an invocation ends after its deadline
-	largest    bool // responses have no limit
-	otherText  bool // of a timeout
-	deleted    bool // a batch fails if the function deletes one of its messages
-	otherEnv   bool // each invocation has a new environment
-	denied     bool
+	visible        bool // failed messages are visible at once
+	complete       bool // no message fails
+	deaf           bool // functions cannot change the visibility of failed messages
+	dropped        bool // the first receive does not run the function
+	strict         bool // a failure fails the whole batch
+	unlimited      bool // MaximumConcurrency is ignored
+	forgetful      bool // goroutines end with the invocation
+	thawed         bool // goroutines continue between invocations
+	wrongClock     bool // in later invocations
+	early          bool // an invocation ends before its deadline
+	late           bool // an invocation ends after its deadline
+	largest        bool // responses have no limit
+	largestRequest bool
+	failing        bool // large responses fail for another reason
+	otherText      bool // of a timeout
+	deleted        bool // a batch fails if the function deletes one of its messages
+	otherEnv       bool // each invocation has a new environment
+	denied         bool
+	repeated       bool // a failed asynchronous invocation is repeated
+}
+
+// limitedTable has the permissions of the function.
+type limitedTable struct {
+	dynamo.TableAPI
+
+	first bool // only the first item of a transaction is checked
+	all   bool // puts of any item are allowed
+}
+
+var errDenied = &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not authorized"}
+
+func (t *limitedTable) allows(i item) bool {
+	pk, _ := i["pk"].(*types.AttributeValueMemberS)
+	return t.all || strings.HasPrefix(pk.Value, strings.TrimSuffix(probefunction.Partitions, "*"))
+}
+
+func (t *limitedTable) PutItem(
+	ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.PutItemOutput, error) {
+	if !t.allows(in.Item) {
+		return nil, errDenied
+	}
+	return t.TableAPI.PutItem(ctx, in, opts...)
+}
+
+func (t *limitedTable) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	for i := range in.TransactItems {
+		if !t.allows(in.TransactItems[i].Put.Item) && (i == 0 || !t.first) {
+			return nil, errDenied
+		}
+	}
+	return t.TableAPI.TransactWriteItems(ctx, in, opts...)
 }
 
 // newFunction returns the probe function of a simulated account, with its queues.
 func newFunction(cloud *simaws.Cloud, p *Probes) *simulatedFunction {
 	timeout := FunctionTimeout * time.Second
 	p.FunctionConfig = FunctionConfig{
-		FunctionName: "probes",
-		MappedURL:    cloud.Queues.Create("mapped", simaws.QueueConfig{VisibilityTimeout: timeout}),
+		MappedName: "mapped", CalledName: "called",
+		MappedURL: cloud.Queues.Create("mapped", simaws.QueueConfig{VisibilityTimeout: timeout}),
 		MappedFIFOURL: cloud.Queues.Create("mapped.fifo", simaws.QueueConfig{
 			VisibilityTimeout: timeout, PerGroupDeduplication: true,
 		}),
 	}
 	return &simulatedFunction{
-		Function: probefunction.Function{Table: p.Table, Queues: p.Queues, TableName: p.TableName},
-		cloud:    cloud, config: p.FunctionConfig,
+		Function: probefunction.Function{
+			Table: &limitedTable{TableAPI: p.Table}, Queues: p.Queues, TableName: p.TableName, Log: io.Discard,
+		},
+		cloud: cloud, config: p.FunctionConfig,
 	}
 }
 
@@ -80,10 +129,14 @@ func (f *simulatedFunction) serve(t *testing.T) {
 	t.Cleanup(func() {
 		cancel()
 		f.running.Wait()
+		time.Sleep(time.Minute) // virtual time, in which the goroutine of a call ends
 	})
 }
 
 func (f *simulatedFunction) handleMessages(ctx context.Context, messages []sqstypes.Message) ([]string, error) {
+	if f.mistake.dropped && messages[0].Attributes["ApproximateReceiveCount"] == "1" {
+		return nil, errors.New("throttled")
+	}
 	id := *messages[0].MessageId + time.Now().String()
 	e := &probefunction.Event{}
 	for i := range messages {
@@ -108,7 +161,10 @@ func (f *simulatedFunction) handleMessages(ctx context.Context, messages []sqsty
 		failed = append(failed, item.ItemIdentifier)
 	}
 	if f.mistake.visible {
-		return failed, f.release(ctx, messages, failed)
+		return failed, f.hide(ctx, messages, failed, 0)
+	}
+	if f.mistake.deaf {
+		return failed, f.hide(ctx, messages, failed, 2*FunctionTimeout)
 	}
 	if f.mistake.strict && len(failed) > 0 {
 		return nil, errors.New("a message failed")
@@ -116,15 +172,17 @@ func (f *simulatedFunction) handleMessages(ctx context.Context, messages []sqsty
 	return failed, nil
 }
 
-// release makes failed messages visible.
-func (f *simulatedFunction) release(ctx context.Context, messages []sqstypes.Message, failed []string) error {
+// hide sets the visibility timeout of failed messages.
+func (f *simulatedFunction) hide(
+	ctx context.Context, messages []sqstypes.Message, failed []string, seconds int32,
+) error {
 	for i := range messages {
 		if !slices.Contains(failed, *messages[i].MessageId) {
 			continue
 		}
 		if _, err := f.Queues.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{
 			QueueUrl: &f.config.MappedURL, Entries: []sqstypes.ChangeMessageVisibilityBatchRequestEntry{
-				{Id: aws.String("0"), ReceiptHandle: messages[i].ReceiptHandle},
+				{Id: aws.String("0"), ReceiptHandle: messages[i].ReceiptHandle, VisibilityTimeout: seconds},
 			},
 		}); err != nil {
 			return err
@@ -141,7 +199,17 @@ func (f *simulatedFunction) Invoke(
 		return nil, err
 	}
 	if f.mistake.denied {
-		return nil, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "no"}
+		return nil, errDenied
+	}
+	if in.InvocationType == lambdatypes.InvocationTypeEvent {
+		f.running.Go(func() {
+			_, err := f.Handle(ctx, &e)
+			if err != nil && f.mistake.repeated {
+				time.Sleep(time.Minute)
+				_, _ = f.Handle(ctx, &e)
+			}
+		})
+		return &lambda.InvokeOutput{}, nil
 	}
 	timeout := FunctionTimeout * time.Second
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -174,10 +242,16 @@ func (f *simulatedFunction) Invoke(
 		return failed(err.Error())
 	}
 	response, _ := result.(*probefunction.Response)
+	counted := response.Ticks - response.FirstTicks
 	if f.mistake.forgetful {
-		response.Joined = false
+		counted = 0
 	}
-	if f.mistake.wrongClock {
+	if !f.mistake.thawed {
+		response.FirstTicks = f.ticks
+	}
+	response.Ticks = response.FirstTicks + counted
+	f.ticks = response.Ticks
+	if f.mistake.wrongClock && e.Call.Duration > 0 {
 		response.Now = response.Now.Add(-time.Minute)
 	}
 	if f.mistake.otherEnv {
@@ -185,10 +259,26 @@ func (f *simulatedFunction) Invoke(
 	}
 	payload, err := json.Marshal(response)
 	const most = 6<<20 + 100
+	if len(in.Payload) > most && !f.mistake.largestRequest {
+		return nil, &smithy.GenericAPIError{Code: "RequestEntityTooLargeException"}
+	}
 	if len(payload) > most && !f.mistake.largest {
+		if f.mistake.failing {
+			return failed(`{"errorType":"Runtime.OutOfMemory"}`)
+		}
 		return failed(`{"errorType":"Function.ResponseSizeTooLarge"}`)
 	}
 	return &lambda.InvokeOutput{Payload: payload}, err
+}
+
+// simulatedMetrics has the values of a metric after a minute.
+type simulatedMetrics struct{ values float64 }
+
+func (m *simulatedMetrics) SampleCount(_ context.Context, _ Metric, from, to time.Time) (float64, error) {
+	if to.Sub(from) < 3*time.Minute {
+		return 0, nil
+	}
+	return m.values, nil
 }
 
 func TestFunctionProbes_accountDiffers_checkReportsIt(t *testing.T) {
@@ -197,17 +287,21 @@ func TestFunctionProbes_accountDiffers_checkReportsIt(t *testing.T) {
 		check   string
 		mistake mistake
 	}{
-		"arrived 1 of 2 times":                 {"mapping-partial", mistake{complete: true}},
-		"with a visibility timeout of":         {"mapping-visibility", mistake{visible: true}},
-		"a message of another group arrived 2": {"mapping-groups", mistake{strict: true}},
-		`message "other-0" arrived 2 times`:    {"mapping-early-delete", mistake{deleted: true}},
-		"invocations are concurrent":           {"mapping-concurrency", mistake{unlimited: true}},
-		"did not continue":                     {"lambda-freeze", mistake{forgetful: true}},
-		"the clock of the function was":        {"lambda-freeze", mistake{wrongClock: true}},
-		"the function failed":                  {"lambda-deadline", mistake{early: true}},
-		"responded 5 s after its deadline":     {"lambda-invoke", mistake{late: true}},
-		"the error of a timeout is":            {"lambda-invoke", mistake{otherText: true}},
-		"6600000 bytes in JSON is accepted":    {"lambda-response", mistake{largest: true}},
+		"arrived 1 of 2 times":                   {"mapping-partial", mistake{complete: true}},
+		"timeout of 6 s (unchanged) arrived":     {"mapping-visibility", mistake{visible: true}},
+		"timeout of 1 s (shorter) arrived after": {"mapping-visibility", mistake{deaf: true}},
+		"a message of another group arrived 2":   {"mapping-groups", mistake{strict: true}},
+		`message "other-0" arrived 2 times`:      {"mapping-early-delete", mistake{deleted: true}},
+		"invocations are concurrent":             {"mapping-concurrency", mistake{unlimited: true}},
+		"counted 0 ticks in the next invocation": {"lambda-freeze", mistake{forgetful: true}},
+		"ticks between two invocations":          {"lambda-freeze", mistake{thawed: true}},
+		"the clock of the function advanced by":  {"lambda-freeze", mistake{wrongClock: true}},
+		"the function failed":                    {"lambda-deadline", mistake{early: true}},
+		"a timeout of 6s ended after 12s":        {"lambda-deadline", mistake{late: true}},
+		"the error of a timeout is":              {"lambda-deadline", mistake{otherText: true}},
+		"a failed invocation was repeated after": {"lambda-async", mistake{repeated: true}},
+		"a response of 6600000 bytes in JSON is": {"lambda-size", mistake{largest: true}},
+		"a request of 6600000 bytes is accepted": {"lambda-size", mistake{largestRequest: true}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -229,17 +323,87 @@ func runFunctionCheck(t *testing.T, name string, m mistake) (string, error) {
 	f, _ := p.Functions.(*simulatedFunction)
 	f.mistake = m
 	f.serve(t)
-	all := slices.Concat(p.All()...)
-	return all[slices.IndexFunc(all, func(c Check) bool { return c.Name == name })].Run(t.Context())
+	return p.check(name).Run(t.Context())
 }
 
-// An invocation in another environment shows nothing about frozen ones.
-func TestFunctionProbes_otherEnvironment_isUndecided(t *testing.T) {
+// check returns the check with a name.
+func (p *Probes) check(name string) *Check {
+	all := p.all()
+	return &all[slices.IndexFunc(all, func(c Check) bool { return c.Name == name })]
+}
+
+func TestFunctionProbes_permissionsDiffer_checkReportsIt(t *testing.T) {
+	t.Parallel()
+	for want, permissions := range map[string]limitedTable{
+		`a put of ["other"] is allowed`:                            {all: true},
+		`a put of ["records-iam-leading-keys" "other"] is allowed`: {first: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := simulated(t, nil)
+			f, _ := p.Functions.(*simulatedFunction)
+			f.serve(t)
+			permissions.TableAPI = p.Table
+			f.Table = &permissions
+			_, err := p.check("iam-leading-keys").Run(t.Context())
+			if _, open := errors.AsType[*UndecidedError](err); err == nil || open || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
+	}
+}
+
+func TestFunctionProbes_metricLacksValues_checkReportsIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, err := runFunctionCheck(t, "lambda-freeze", mistake{otherEnv: true})
-		if _, open := errors.AsType[*UndecidedError](err); !open {
+		p := simulated(t, nil)
+		f, _ := p.Functions.(*simulatedFunction)
+		f.serve(t)
+		p.Metrics = &simulatedMetrics{values: 1}
+		_, err := p.check("cloudwatch-metrics").Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "has 1 of 100 values after 5m0s") {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// Observations with another cause show nothing.
+func TestFunctionProbes_otherCause_isUndecided(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]struct {
+		check   string
+		mistake mistake
+	}{
+		"the next invocation ran in another environment": {"lambda-freeze", mistake{otherEnv: true}},
+		"receive 1 of message":                           {"mapping-visibility", mistake{dropped: true}},
+		"OutOfMemory":                                    {"lambda-size", mistake{failing: true}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, err := runFunctionCheck(t, c.check, c.mistake)
+			if _, open := errors.AsType[*UndecidedError](err); !open || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %s", c.check, err, want)
+			}
+		})
+	}
+}
+
+// A function that never runs shows nothing.
+func TestFunctionProbes_functionDoesNotRun_isUndecided(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"mapping-partial", "mapping-visibility", "mapping-groups", "mapping-early-delete", "mapping-concurrency",
+		"sqs-dedup-window",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, err := simulated(t, nil).check(name).Run(t.Context())
+			if _, open := errors.AsType[*UndecidedError](err); !open || !strings.Contains(err.Error(), "did not arrive") {
+				t.Errorf("%s: got %v", name, err)
+			}
+		})
+	}
+}
+
+// all returns all checks.
+func (p *Probes) all() []Check {
+	checks, slow := p.All()
+	return slices.Concat(slices.Concat(checks...), slices.Concat(slow...))
 }

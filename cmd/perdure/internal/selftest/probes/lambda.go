@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app/probefunction"
 )
@@ -24,7 +26,7 @@ func (p *functionProbes) call(ctx context.Context, c *probefunction.Call) (*prob
 	if err != nil {
 		return nil, undecided(fmt.Errorf("encode call: %w", err))
 	}
-	out, err := p.Functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: &p.FunctionName, Payload: payload})
+	out, err := p.Functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: &p.CalledName, Payload: payload})
 	if err != nil {
 		return nil, undecided(fmt.Errorf("invoke: %w", err))
 	}
@@ -38,67 +40,77 @@ func (p *functionProbes) call(ctx context.Context, c *probefunction.Call) (*prob
 	return &r, nil
 }
 
-// freeze starts a goroutine that continues after the invocation. A later invocation waits for its end.
+// freeze starts a goroutine that continues after the invocation, and looks at it in a later one.
 func (p *functionProbes) freeze(ctx context.Context) (string, error) {
-	const background, pause, clocks = 2 * time.Second, 5 * time.Second, 2 * time.Second
-	first, err := p.call(ctx, &probefunction.Call{Background: background})
+	const tries = 5
+	for range tries {
+		detail, err := p.freezeOnce(ctx)
+		if detail != "" || err != nil {
+			return detail, err
+		}
+	}
+	return "", undecided(fmt.Errorf("%d times, the next invocation ran in another environment", tries))
+}
+
+// freezeOnce returns an empty detail if the invocations ran in different environments.
+func (p *functionProbes) freezeOnce(ctx context.Context) (detail string, err error) {
+	const pause, joined, clocks = 5 * time.Second, time.Second, 2 * time.Second
+	const half = 2 // of the ticks that are possible
+	first, err := p.call(ctx, &probefunction.Call{Count: true})
 	if err != nil {
 		return "", err
 	}
+	before := p.Now()
 	if err := p.Sleep(ctx, pause); err != nil {
 		return "", undecided(err)
 	}
-	before := p.Now()
-	second, err := p.call(ctx, &probefunction.Call{Join: true})
-	if err != nil {
+	second, err := p.call(ctx, &probefunction.Call{Duration: joined})
+	if err != nil || second.Process != first.Process {
 		return "", err
 	}
-	after := p.Now()
+	elapsed, local := second.Now.Sub(first.Now), p.Now().Sub(before)
+	frozen, thawed := second.FirstTicks-first.Ticks, second.Ticks-second.FirstTicks
 	switch {
-	case second.Process != first.Process:
-		return "", undecided(errors.New("the second invocation ran in another environment"))
-	case !second.Joined:
-		return "", errors.New("a goroutine did not continue in the next invocation")
-	case second.Now.Before(before.Add(-clocks)) || second.Now.After(after.Add(clocks)):
-		return "", fmt.Errorf("the clock of the function was %v between %v and %v", second.Now, before, after)
+	case frozen > int64(pause/probefunction.Tick/half):
+		return "", fmt.Errorf("a goroutine counted %d ticks between two invocations", frozen)
+	case thawed < int64(joined/probefunction.Tick/half):
+		return "", fmt.Errorf("a goroutine counted %d ticks in the next invocation of %v", thawed, joined)
+	case (elapsed - local).Abs() > clocks:
+		return "", fmt.Errorf("the clock of the function advanced by %v in %v", elapsed, local)
 	}
-	return "a goroutine continued in the next invocation, and the clock was right", nil
+	return fmt.Sprintf("a goroutine counted %d ticks in %v between two invocations, and %d in the next one of %v",
+		frozen, pause, thawed, joined), nil
 }
 
-// deadline lets the function respond shortly before its deadline.
+// deadline lets the function respond shortly before its deadline, and after it.
 func (p *functionProbes) deadline(ctx context.Context) (string, error) {
-	early := 500 * time.Millisecond
+	const timeout, starts = FunctionTimeout * time.Second, 3 * time.Second
+	early, late := 500*time.Millisecond, -2*starts
 	r, err := p.call(ctx, &probefunction.Call{UntilDeadline: &early})
 	if err != nil {
 		return "", err
 	}
-	if r.Remaining < FunctionTimeout*time.Second-time.Second {
-		return "", fmt.Errorf("an invocation starts %v before its deadline, the timeout is %d s", r.Remaining,
-			FunctionTimeout)
+	if r.Remaining < timeout-time.Second {
+		return "", fmt.Errorf("an invocation starts %v before its deadline, the timeout is %v", r.Remaining, timeout)
 	}
-	return fmt.Sprintf("responded %v before the deadline, %v after the start", early,
-		(r.Remaining - early).Round(time.Millisecond)), nil
-}
-
-// timeout lets the function exceed its timeout.
-func (p *functionProbes) timeout(ctx context.Context) (string, error) {
-	late := -5 * time.Second
-	_, err := p.call(ctx, &probefunction.Call{UntilDeadline: &late})
+	began := p.Now()
+	_, err = p.call(ctx, &probefunction.Call{UntilDeadline: &late})
+	took := p.Now().Sub(began).Round(time.Millisecond)
 	failed, ok := errors.AsType[*functionError](err)
 	switch {
-	case err == nil:
-		return "", errors.New("the function responded 5 s after its deadline")
-	case !ok:
+	case err != nil && !ok:
 		return "", err
+	case err == nil || took > timeout+starts:
+		return "", fmt.Errorf("an invocation with a timeout of %v ended after %v", timeout, took)
 	case !strings.Contains(failed.text, "Sandbox.Timedout") && !strings.Contains(failed.text, "Task timed out"):
 		return "", fmt.Errorf("the error of a timeout is %s", failed.text)
 	}
-	return failed.text, nil
+	return fmt.Sprintf("responded %v before the deadline; later, ended after %v with %s", early, took, failed.text), nil
 }
 
-// response requests responses with many characters that JSON escapes.
-func (p *functionProbes) response(ctx context.Context) (string, error) {
-	const accepted, rejected = 3_000_000, 3_300_000 // twice as many bytes; the limit has 6 MiB
+// size sends large requests, and requests responses with many characters that JSON escapes.
+func (p *functionProbes) size(ctx context.Context) (string, error) {
+	const accepted, rejected = 3_112_000, 3_300_000 // twice as many bytes; the API sends up to 6,225,920
 	if r, err := p.call(ctx, &probefunction.Call{Quotes: accepted}); err != nil {
 		return "", err
 	} else if len(r.Text) != accepted {
@@ -111,6 +123,125 @@ func (p *functionProbes) response(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("a response of %d bytes in JSON is accepted", 2*rejected) //nolint:mnd // escaped
 	case !ok:
 		return "", err
+	case !strings.Contains(failed.text, "TooLarge"):
+		return "", undecided(failed)
 	}
-	return fmt.Sprintf("%.100s", failed.text), nil
+	_, err = p.call(ctx, &probefunction.Call{Padding: strings.Repeat("x", 2*rejected)})
+	if err == nil {
+		return "", fmt.Errorf("a request of %d bytes is accepted", 2*rejected) //nolint:mnd // as above
+	}
+	if !strings.Contains(codeOf(err), "TooLarge") {
+		return "", undecided(err)
+	}
+	return fmt.Sprintf("response: %.100s; request: %s", failed.text, codeOf(err)), nil
+}
+
+// leadingKeys lets the function put items whose partition keys its role allows, and others, alone and in a transaction.
+func (p *functionProbes) leadingKeys(ctx context.Context) (string, error) {
+	const denied = "AccessDeniedException"
+	allowed, other := probefunction.Partition("iam-leading-keys"), otherName
+	for _, c := range []struct {
+		partitions []string
+		allowed    bool
+	}{
+		{[]string{allowed}, true},
+		{[]string{allowed, allowed + "-2"}, true},
+		{[]string{other}, false},
+		{[]string{allowed, other}, false},
+	} {
+		r, err := p.call(ctx, &probefunction.Call{Partitions: c.partitions})
+		switch {
+		case err != nil:
+			return "", err
+		case c.allowed && r.Code == denied:
+			return "", fmt.Errorf("a put of %q is denied: %s", c.partitions, r.Error)
+		case !c.allowed && r.Error == "":
+			return "", fmt.Errorf("a put of %q is allowed", c.partitions)
+		case c.allowed && r.Error != "" || !c.allowed && r.Code != denied:
+			return "", undecided(fmt.Errorf("put of %q: %s", c.partitions, r.Error))
+		}
+	}
+	return "puts and transactions with other partition keys are denied", nil
+}
+
+// async invokes the function asynchronously with a message that fails. By default, Lambda would retry after a minute.
+func (p *functionProbes) async(ctx context.Context) (string, error) {
+	const check, wait = "lambda-async", 90 * time.Second
+	body, err := json.Marshal(probefunction.Task{Check: check, Name: check, Failure: probefunction.Returned})
+	if err != nil {
+		return "", undecided(err)
+	}
+	payload, err := json.Marshal(events.SQSEvent{Records: []events.SQSMessage{{
+		MessageId: check, Body: string(body),
+		Attributes: map[string]string{probefunction.AttributeCount: "1", probefunction.AttributeFirst: "0"},
+	}}})
+	if err != nil {
+		return "", undecided(err)
+	}
+	if _, err := p.Functions.Invoke(ctx, &lambda.InvokeInput{
+		FunctionName: &p.MappedName, InvocationType: lambdatypes.InvocationTypeEvent, Payload: payload,
+	}); err != nil {
+		return "", undecided(fmt.Errorf("invoke: %w", err))
+	}
+	if _, err := p.await(ctx, check, map[string]int{check: 1}); err != nil {
+		return "", err
+	}
+	if err := p.Sleep(ctx, wait); err != nil {
+		return "", undecided(err)
+	}
+	all, err := p.records(ctx, check)
+	if err != nil {
+		return "", err
+	}
+	if len(all) > 1 {
+		return "", fmt.Errorf("a failed invocation was repeated after %v", all[1].StartedAt.Sub(all[0].StartedAt))
+	}
+	return fmt.Sprintf("no retry in %v", wait), nil
+}
+
+// MetricAPI reads metrics of CloudWatch.
+type MetricAPI interface {
+	// SampleCount returns the number of values of a metric with a dimension between two times.
+	SampleCount(ctx context.Context, m Metric, from, to time.Time) (float64, error)
+}
+
+// Metric is a metric with one dimension.
+type Metric struct{ Namespace, Name, Dimension, Value string }
+
+// metrics lets the function log a metric with 100 values, as functions of a hub do.
+func (p *functionProbes) metrics(ctx context.Context) (string, error) {
+	const values, limit, pause = 100, 5 * time.Minute, 10 * time.Second
+	m := Metric{"perdure", "SelfTest", "hub", p.Hub}
+	began := p.Now()
+	line, err := json.Marshal(map[string]any{
+		"_aws": map[string]any{
+			"Timestamp": began.UnixMilli(),
+			"CloudWatchMetrics": []any{map[string]any{
+				"Namespace": m.Namespace, "Dimensions": [][]string{{m.Dimension}},
+				"Metrics": []any{map[string]string{"Name": m.Name, "Unit": "Count"}},
+			}},
+		},
+		"level": "INFO", "msg": "metrics", m.Dimension: m.Value, m.Name: make([]int, values),
+	})
+	if err != nil {
+		return "", undecided(err)
+	}
+	if _, err := p.call(ctx, &probefunction.Call{Line: string(line)}); err != nil {
+		return "", err
+	}
+	for {
+		n, err := p.Metrics.SampleCount(ctx, m, began.Add(-time.Minute), p.Now().Add(time.Minute))
+		late := p.Now().Sub(began)
+		switch {
+		case err != nil:
+			return "", undecided(err)
+		case n == values:
+			return fmt.Sprintf("%d values after %v", values, late.Round(time.Second)), nil
+		case late > limit:
+			return "", fmt.Errorf("the metric has %v of %d values after %v", n, values, limit)
+		}
+		if err := p.Sleep(ctx, pause); err != nil {
+			return "", undecided(err)
+		}
+	}
 }

@@ -24,9 +24,10 @@ const (
 	FunctionConcurrency = 2
 )
 
-// FunctionConfig has the probe function and the queues with its mappings.
+// FunctionConfig has the probe functions and the queues with a mapping.
 type FunctionConfig struct {
-	FunctionName             string
+	// MappedName is the function of the mappings. CalledName has the same code, and is only invoked directly.
+	MappedName, CalledName   string
 	MappedURL, MappedFIFOURL string
 }
 
@@ -34,9 +35,11 @@ type FunctionConfig struct {
 type functionProbes struct {
 	FunctionConfig
 
+	Functions dynamo.FunctionAPI
+	Metrics   MetricAPI
+	Hub       string
 	Queues    *queueProbes
 	Table     *tableProbes
-	Functions dynamo.FunctionAPI
 	Now       func() time.Time
 	Sleep     func(ctx context.Context, d time.Duration) error
 }
@@ -53,13 +56,21 @@ func (p *functionProbes) checks() [][]Check {
 			{Name: "mapping-groups", Assumptions: []string{"A33"}, Run: p.groups},
 			{Name: "mapping-early-delete", Assumptions: []string{"A35"}, Run: p.earlyDelete},
 		},
-		{ // concurrent invocations have several environments
+		{ // a concurrent invocation would start another environment
 			{Name: "lambda-freeze", Assumptions: []string{"A51"}, Run: p.freeze},
-			{Name: "lambda-deadline", Assumptions: []string{"A53"}, Run: p.deadline},
-			{Name: "lambda-response", Assumptions: []string{"A57"}, Run: p.response},
-			{Name: "lambda-invoke", Assumptions: []string{"A62"}, Run: p.timeout},
+			{Name: "lambda-deadline", Assumptions: []string{"A53", "A62"}, Run: p.deadline},
+			{Name: "lambda-size", Assumptions: []string{"A57"}, Run: p.size},
+			{Name: "iam-leading-keys", Assumptions: []string{"A151"}, Run: p.leadingKeys},
 		},
+	}
+}
+
+// slowChecks returns groups of checks that wait for minutes.
+func (p *functionProbes) slowChecks() [][]Check {
+	return [][]Check{
 		{{Name: "sqs-dedup-window", Assumptions: []string{"A4"}, Run: p.deduplicationWindow, Slow: true}},
+		{{Name: "lambda-async", Assumptions: []string{"A61"}, Run: p.async, Slow: true}},
+		{{Name: "cloudwatch-metrics", Assumptions: []string{"A181"}, Run: p.metrics, Slow: true}},
 	}
 }
 
@@ -67,6 +78,8 @@ const (
 	// receiveLimit is the time in which a failed message must arrive again. A mapping waits longer after failures.
 	receiveLimit = time.Minute
 	receivePause = 500 * time.Millisecond
+	// clockDifference is the maximum difference between the clocks of SQS and of a function.
+	clockDifference = time.Second
 	// deliveryTime is the maximum time between the receive of a message and the start of its invocation.
 	deliveryTime = 3 * time.Second
 )
@@ -111,7 +124,8 @@ func receives(all []probefunction.Record, name string) []probefunction.Record {
 	return slices.DeleteFunc(slices.Clone(all), func(r probefunction.Record) bool { return r.Name != name })
 }
 
-// await waits until the function has received each task of a check a number of times.
+// await waits until the function has received each task of a check a number of times. It is undecided if a task never
+// arrives, or if its first receive ran no code, for example because the account's concurrency was exhausted.
 func (p *functionProbes) await(
 	ctx context.Context, check string, want map[string]int,
 ) (all []probefunction.Record, err error) {
@@ -120,17 +134,19 @@ func (p *functionProbes) await(
 		if all, err = p.records(ctx, check); err != nil {
 			return nil, err
 		}
-		missing := ""
+		var missing error
 		for name, n := range want {
-			if got := len(receives(all, name)); got < n {
-				missing = fmt.Sprintf("message %q arrived %d of %d times", name, got, n)
+			switch got := receives(all, name); {
+			case len(got) == 0:
+				missing = undecided(fmt.Errorf("message %q did not arrive in %v", name, receiveLimit))
+			case got[0].Receives > 1:
+				return nil, undecided(fmt.Errorf("receive 1 of message %q did not run the function", name))
+			case len(got) < n && missing == nil:
+				missing = fmt.Errorf("message %q arrived %d of %d times in %v", name, len(got), n, receiveLimit)
 			}
 		}
-		switch {
-		case missing == "":
-			return all, nil
-		case p.Now().Sub(began) > receiveLimit:
-			return nil, fmt.Errorf("%s in %v", missing, receiveLimit)
+		if missing == nil || p.Now().Sub(began) > receiveLimit {
+			return all, missing
 		}
 		if err := p.Sleep(ctx, receivePause); err != nil {
 			return nil, undecided(err)
@@ -140,59 +156,65 @@ func (p *functionProbes) await(
 
 // partial sends messages that succeed, and messages whose invocation fails in two ways.
 func (p *functionProbes) partial(ctx context.Context) (string, error) {
-	const check = "mapping-partial"
+	const check, succeeds = "mapping-partial", "succeeds"
 	if err := p.sendTasks(ctx, p.MappedURL,
-		probefunction.Task{Check: check, Name: "succeeds"},
+		probefunction.Task{Check: check, Name: succeeds},
 		probefunction.Task{Check: check, Name: "returns an error", Failure: probefunction.Returned},
 		probefunction.Task{Check: check, Name: "reports an unknown ID", Failure: probefunction.Unknown},
 	); err != nil {
 		return "", err
 	}
-	all, err := p.await(ctx, check, map[string]int{"succeeds": 1, "returns an error": 2, "reports an unknown ID": 2})
+	all, err := p.await(ctx, check, map[string]int{succeeds: 1, "returns an error": 2, "reports an unknown ID": 2})
 	if err != nil {
 		return "", err
 	}
-	if n := len(receives(all, "succeeds")); n > 1 {
+	if n := len(receives(all, succeeds)); n > 1 {
 		return "", fmt.Errorf("a message arrived %d times after an empty list", n)
 	}
 	return "an empty list succeeds, an error and an unknown ID fail", nil
 }
 
-// visibility measures when failed messages arrive again. The function changes the visibility timeout of one of them.
+// visibility measures when failed messages arrive again. The function changes the visibility timeout of two of them.
 func (p *functionProbes) visibility(ctx context.Context) (string, error) {
-	const check, unchanged, changed = "mapping-visibility", "unchanged", "changed"
-	const longer = 2 * FunctionTimeout
-	if err := p.sendTasks(ctx, p.MappedURL,
-		probefunction.Task{Check: check, Name: unchanged, Failure: probefunction.Reported},
-		probefunction.Task{Check: check, Name: changed, Failure: probefunction.Reported, Visibility: longer},
-	); err != nil {
+	const check, unchanged, shorter, longer = "mapping-visibility", "unchanged", "shorter", "longer"
+	const short, long = 1, 2 * FunctionTimeout
+	task := func(name string, visibility int32) probefunction.Task {
+		return probefunction.Task{Check: check, Name: name, Failure: probefunction.Reported, Visibility: visibility}
+	}
+	if err := p.sendTasks(ctx, p.MappedURL, task(unchanged, 0), task(shorter, short), task(longer, long)); err != nil {
 		return "", err
 	}
-	all, err := p.await(ctx, check, map[string]int{unchanged: 2, changed: 2})
+	all, err := p.await(ctx, check, map[string]int{unchanged: 2, shorter: 2, longer: 2})
 	if err != nil {
 		return "", err
 	}
-	gap := func(name string) time.Duration {
-		both := receives(all, name)
-		return both[1].StartedAt.Sub(both[0].StartedAt).Round(time.Millisecond)
+	// The timeout of the queue starts with the receive, one of the function when it sets it.
+	again := func(name string) *probefunction.Record { return &receives(all, name)[1] }
+	since := func(name string) time.Duration {
+		return again(name).StartedAt.Sub(receives(all, name)[0].StartedAt).Round(time.Millisecond)
 	}
-	for name, timeout := range map[string]time.Duration{
-		unchanged: FunctionTimeout * time.Second, changed: longer * time.Second,
-	} {
-		if gap(name) < timeout-deliveryTime {
-			return "", fmt.Errorf("a failed message with a visibility timeout of %v arrived after %v", timeout,
-				gap(name))
-		}
+	wrong := func(name string, after time.Duration, timeout int) error {
+		return fmt.Errorf("a failed message with a visibility timeout of %d s (%s) arrived after %v", timeout, name,
+			after)
 	}
-	return fmt.Sprintf("after %v with the timeout of the queue, %v with that of the function", gap(unchanged),
-		gap(changed)), nil
+	after := again(unchanged).StartedAt.Sub(again(unchanged).FirstReceivedAt).Round(time.Millisecond)
+	switch {
+	case after < FunctionTimeout*time.Second-clockDifference:
+		return "", wrong(unchanged, after, FunctionTimeout)
+	case since(longer) < long*time.Second-clockDifference:
+		return "", wrong(longer, since(longer), long)
+	case since(shorter) >= FunctionTimeout*time.Second:
+		return "", wrong(shorter, since(shorter), short)
+	}
+	return fmt.Sprintf("with a timeout of %d s after %v, with %d s after %v, with %d s after %v", FunctionTimeout,
+		after, long, since(longer), short, since(shorter)), nil
 }
 
 // batchTries is the number of batches that are sent until one arrives in one invocation.
 const batchTries = 10
 
-// together sends batches of tasks to the FIFO queue until one arrives in one invocation. The names of its tasks have
-// the returned suffix.
+// together sends batches of tasks to the FIFO queue until one arrives in one invocation, in its order. The names of its
+// tasks have the returned suffix.
 func (p *functionProbes) together(ctx context.Context, tasks ...probefunction.Task) (suffix string, err error) {
 	for n := range batchTries {
 		suffix = "-" + strconv.Itoa(n)
@@ -210,21 +232,35 @@ func (p *functionProbes) together(ctx context.Context, tasks ...probefunction.Ta
 		if err != nil {
 			return "", err
 		}
-		invocations := map[string]bool{}
-		for name := range want {
-			invocations[receives(all, name)[0].Invocation] = true
+		before := &receives(all, named[0].Name)[0]
+		together := true
+		for i := range named[1:] {
+			r := &receives(all, named[i+1].Name)[0]
+			together = together && r.Invocation == before.Invocation && !r.StartedAt.Before(before.StartedAt)
+			before = r
 		}
-		if len(invocations) == 1 {
+		if together {
 			return suffix, nil
 		}
 	}
 	return "", undecided(fmt.Errorf("none of %d batches arrived in one invocation", batchTries))
 }
 
+// settled returns the records of a check when failed messages have had the time to arrive again.
+func (p *functionProbes) settled(ctx context.Context, check string) ([]probefunction.Record, error) {
+	if err := p.Sleep(ctx, FunctionTimeout*time.Second+deliveryTime); err != nil {
+		return nil, undecided(err)
+	}
+	return p.records(ctx, check)
+}
+
+// otherName is the name of an item or message that must not be affected.
+const otherName = "other"
+
 // groups sends a FIFO batch of two groups. The function fails one of them, and reports all its messages.
 func (p *functionProbes) groups(ctx context.Context) (string, error) {
 	const check, failed = "mapping-groups", "failed"
-	first, second, other := "first", "second", "other"
+	first, second, other := "first", "second", otherName
 	suffix, err := p.together(ctx,
 		probefunction.Task{Check: check, Name: first, Group: failed, Failure: probefunction.Reported},
 		probefunction.Task{Check: check, Name: second, Group: failed},
@@ -234,7 +270,10 @@ func (p *functionProbes) groups(ctx context.Context) (string, error) {
 		return "", err
 	}
 	first, second, other = first+suffix, second+suffix, other+suffix
-	all, err := p.await(ctx, check, map[string]int{first: 2, second: 2})
+	if _, err := p.await(ctx, check, map[string]int{first: 2, second: 2}); err != nil {
+		return "", err
+	}
+	all, err := p.settled(ctx, check)
 	if err != nil {
 		return "", err
 	}
@@ -252,19 +291,16 @@ func (p *functionProbes) earlyDelete(ctx context.Context) (string, error) {
 	const check = "mapping-early-delete"
 	suffix, err := p.together(ctx,
 		probefunction.Task{Check: check, Name: "deleted", Delete: true},
-		probefunction.Task{Check: check, Name: "other"},
+		probefunction.Task{Check: check, Name: otherName},
 	)
 	if err != nil {
 		return "", err
 	}
-	if err := p.Sleep(ctx, FunctionTimeout*time.Second+deliveryTime); err != nil {
-		return "", undecided(err)
-	}
-	all, err := p.records(ctx, check)
+	all, err := p.settled(ctx, check)
 	if err != nil {
 		return "", err
 	}
-	for _, name := range []string{"deleted" + suffix, "other" + suffix} {
+	for _, name := range []string{"deleted" + suffix, otherName + suffix} {
 		if n := len(receives(all, name)); n > 1 {
 			return "", fmt.Errorf("message %q arrived %d times", name, n)
 		}
@@ -292,9 +328,6 @@ func (p *functionProbes) concurrency(ctx context.Context) (string, error) {
 	}
 	for i := range all {
 		r := &all[i]
-		if r.Receives > 1 {
-			return "", fmt.Errorf("message %q was received %d times before it was processed", r.Name, r.Receives)
-		}
 		concurrent := 0
 		for j := range all {
 			if !all[j].StartedAt.After(r.StartedAt) && all[j].EndedAt.After(r.StartedAt) {
@@ -313,18 +346,24 @@ func (p *functionProbes) concurrency(ctx context.Context) (string, error) {
 func (p *functionProbes) deduplicationWindow(ctx context.Context) (string, error) {
 	const check, window, clocks = "sqs-dedup-window", 5 * time.Minute, 5 * time.Second
 	m := probefunction.Task{Check: check, Name: "repeated"}
-	for n := range 2 {
-		if n > 0 {
-			if err := p.Sleep(ctx, window+clocks); err != nil {
-				return "", undecided(err)
-			}
-		}
-		if err := p.sendTasks(ctx, p.MappedFIFOURL, m); err != nil {
-			return "", err
-		}
-		if _, err := p.await(ctx, check, map[string]int{m.Name: n + 1}); err != nil {
-			return "", err
-		}
+	if err := p.sendTasks(ctx, p.MappedFIFOURL, m); err != nil {
+		return "", err
+	}
+	if _, err := p.await(ctx, check, map[string]int{m.Name: 1}); err != nil {
+		return "", err
+	}
+	if err := p.Sleep(ctx, window+clocks); err != nil {
+		return "", undecided(err)
+	}
+	if err := p.sendTasks(ctx, p.MappedFIFOURL, m); err != nil {
+		return "", err
+	}
+	all, err := p.await(ctx, check, map[string]int{m.Name: 2}) //nolint:mnd // once more
+	if err != nil {
+		return "", err
+	}
+	if all[len(all)-1].MessageID == all[0].MessageID {
+		return "", undecided(errors.New("the first message arrived twice"))
 	}
 	return fmt.Sprintf("accepted again after %v", window+clocks), nil
 }

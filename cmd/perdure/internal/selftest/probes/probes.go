@@ -56,28 +56,30 @@ type Probes struct {
 	// TableName has the keys pk and sk, and the index byGS with the keys gs and sk.
 	TableName string
 	// Hub has the schedule group, a queue and a role for its schedules, and the bucket of the payload store.
-	Hub   dynamo.HubConfig
-	Now   func() time.Time
-	Sleep func(ctx context.Context, d time.Duration) error
+	Hub     dynamo.HubConfig
+	Metrics MetricAPI
+	Now     func() time.Time
+	Sleep   func(ctx context.Context, d time.Duration) error
 }
 
-// All returns groups of checks. Run the checks of a group one after the other, beside other groups.
-func (p *Probes) All() [][]Check {
+// All returns groups of checks, which may run concurrently. Run the checks of a group one after the other. The slow
+// checks wait for minutes.
+func (p *Probes) All() (checks, slow [][]Check) {
 	queues := &queueProbes{Queues: p.Queues, QueueURLs: p.QueueURLs, Now: p.Now, Sleep: p.Sleep}
 	table := &tableProbes{Table: p.Table, TableName: p.TableName, Now: p.Now, Sleep: p.Sleep}
 	schedules := &scheduleProbes{Schedules: p.Schedules, Hub: p.Hub, Queues: queues, Now: p.Now, Sleep: p.Sleep}
 	objects := &objectProbes{Objects: p.Bucket, Bucket: p.Hub.PayloadBucket}
 	function := &functionProbes{
-		FunctionConfig: p.FunctionConfig, Functions: p.Functions, Queues: queues, Table: table, Now: p.Now,
-		Sleep: p.Sleep,
+		FunctionConfig: p.FunctionConfig, Functions: p.Functions, Metrics: p.Metrics, Hub: p.Hub.Name,
+		Queues: queues, Table: table, Now: p.Now, Sleep: p.Sleep,
 	}
-	groups := append(function.checks(),
-		slices.Concat(queues.checks(), table.checks(), schedules.checks(), objects.checks()),
-		schedules.slowChecks())
-	for _, checks := range groups {
-		for i := range checks {
-			run := checks[i].Run
-			checks[i].Run = func(ctx context.Context) (string, error) {
+	checks = append(function.checks(),
+		slices.Concat(queues.checks(), table.checks(), schedules.checks(), objects.checks()))
+	slow = append(function.slowChecks(), schedules.slowChecks())
+	for _, group := range slices.Concat(checks, slow) {
+		for i := range group {
+			run := group[i].Run
+			group[i].Run = func(ctx context.Context) (string, error) {
 				detail, err := run(ctx)
 				if isDenied(err) {
 					err = undecided(err)
@@ -86,7 +88,7 @@ func (p *Probes) All() [][]Check {
 			}
 		}
 	}
-	return groups
+	return checks, slow
 }
 
 // isDenied reports whether an error means that a call was not processed.

@@ -54,7 +54,7 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 			ScheduleGroup: "default", TimersARN: cloud.Queues.ARN(standard),
 			ScheduleRoleARN: "arn:aws:iam::000000000000:role/schedules", PayloadBucket: "payloads",
 		},
-		Now: time.Now, Sleep: sleep.For,
+		Metrics: &simulatedMetrics{values: 100}, Now: time.Now, Sleep: sleep.For,
 	}
 	p.Functions = newFunction(cloud, p)
 	return p
@@ -122,7 +122,7 @@ func TestProbes_simulatedAccount_holds(t *testing.T) {
 		p := simulated(t, nil)
 		f, _ := p.Functions.(*simulatedFunction)
 		f.serve(t)
-		for _, c := range slices.Concat(p.All()...) {
+		for _, c := range p.all() {
 			detail, err := c.Run(t.Context())
 			if _, ok := errors.AsType[*UndecidedError](err); ok && c.Name == "dynamodb-conflict" {
 				continue // the simulation has conflicts only if a test produces them
@@ -142,7 +142,7 @@ func TestProbes_deniedCalls_areUndecided(t *testing.T) {
 		p := simulated(t, func(context.Context, simaws.Call, func() error) error { return denied })
 		f, _ := p.Functions.(*simulatedFunction)
 		f.mistake.denied = true
-		for _, c := range slices.Concat(p.All()...) {
+		for _, c := range p.all() {
 			_, err := c.Run(t.Context())
 			if _, ok := errors.AsType[*UndecidedError](err); !ok {
 				t.Errorf("%s: got %v", c.Name, err)
@@ -232,7 +232,7 @@ func TestProbes_accountDiffers_checkReportsIt(t *testing.T) {
 		"schedule-dead-letter": {func(p *Probes) {
 			u, _ := p.Schedules.(*undeliverable)
 			u.kept = true
-		}, "the schedule exists after its last attempt"},
+		}, "the name of a schedule that was undelivered is in use"},
 		"schedule-dead-letter lost": {func(p *Probes) {
 			u, _ := p.Schedules.(*undeliverable)
 			u.lost = true
@@ -251,9 +251,7 @@ func TestProbes_accountDiffers_checkReportsIt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := simulated(t, nil)
 				c.change(p)
-				all := slices.Concat(p.All()...)
-				check := all[slices.IndexFunc(all, func(c Check) bool { return c.Name == name })]
-				_, err := check.Run(t.Context())
+				_, err := p.check(name).Run(t.Context())
 				if _, open := errors.AsType[*UndecidedError](err); err == nil || open ||
 					!strings.Contains(err.Error(), c.want) {
 					t.Errorf("got %v, want %s", err, c.want)

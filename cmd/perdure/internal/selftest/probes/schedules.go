@@ -48,6 +48,15 @@ func (p *scheduleProbes) at(name string, at time.Time) *scheduler.CreateSchedule
 	}
 }
 
+// create creates a schedule. The SDK adds a token to the input, with which a second call would be a repetition.
+func (p *scheduleProbes) create(ctx context.Context, in *scheduler.CreateScheduleInput) error {
+	once := *in
+	if _, err := p.Schedules.CreateSchedule(ctx, &once); err != nil {
+		return fmt.Errorf("create schedule: %w", err)
+	}
+	return nil
+}
+
 func (p *scheduleProbes) delete(ctx context.Context, in *scheduler.CreateScheduleInput) error {
 	if _, err := p.Schedules.DeleteSchedule(ctx, &scheduler.DeleteScheduleInput{
 		Name: in.Name, GroupName: in.GroupName,
@@ -63,10 +72,10 @@ const year = 365 * 24 * time.Hour
 // nameInUse creates two schedules with the same name, and deletes the first one.
 func (p *scheduleProbes) nameInUse(ctx context.Context) (string, error) {
 	in := p.at("selftest-name-in-use", p.Now().Add(year))
-	if _, err := p.Schedules.CreateSchedule(ctx, in); err != nil {
-		return "", undecided(fmt.Errorf("create schedule: %w", err))
+	if err := p.create(ctx, in); err != nil {
+		return "", undecided(err)
 	}
-	_, second := p.Schedules.CreateSchedule(ctx, in)
+	second := p.create(ctx, in)
 	if err := p.delete(ctx, in); err != nil {
 		return "", err
 	}
@@ -76,7 +85,8 @@ func (p *scheduleProbes) nameInUse(ctx context.Context) (string, error) {
 	return "ConflictException", nil
 }
 
-// deadLetter creates a schedule whose target does not exist. After that, its name must be free.
+// deadLetter creates a schedule whose target does not exist. When that has failed, its name must become free, and again
+// when a second schedule with the name is deleted.
 func (p *scheduleProbes) deadLetter(ctx context.Context) (string, error) {
 	const name, soon = "selftest-dead-letter", 5 * time.Second
 	const minimumAge = 60 // seconds
@@ -91,10 +101,10 @@ func (p *scheduleProbes) deadLetter(ctx context.Context) (string, error) {
 	in.Target.RetryPolicy = &types.RetryPolicy{
 		MaximumEventAgeInSeconds: aws.Int32(minimumAge), MaximumRetryAttempts: aws.Int32(0),
 	}
-	if _, err := p.Schedules.CreateSchedule(ctx, in); err != nil {
-		return "", undecided(fmt.Errorf("create schedule: %w", err))
+	if err := p.create(ctx, in); err != nil {
+		return "", undecided(err)
 	}
-	const limit = 2 * time.Minute
+	const limit = 4 * time.Minute // the local clock may be wrong
 	if err := p.until(ctx, limit, "no dead letter of an undeliverable schedule", func() (bool, error) {
 		received, err := p.Queues.poll(ctx, p.Queues.ScheduleDeadURL, locked)
 		return len(received) > 0, undecided(err)
@@ -103,18 +113,30 @@ func (p *scheduleProbes) deadLetter(ctx context.Context) (string, error) {
 	}
 	undelivered := p.Now()
 	again := p.at(name, undelivered.Add(year))
-	const free = 30 * time.Second
-	if err := p.until(ctx, free, "the schedule exists after its last attempt", func() (bool, error) {
-		_, err := p.Schedules.CreateSchedule(ctx, again)
+	for _, state := range []string{"undelivered", "deleted"} {
+		if err := p.createWhenFree(ctx, again, state); err != nil {
+			return "", err
+		}
+		if err := p.delete(ctx, again); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("dead letter after %v, name free after %v", undelivered.Sub(began).Round(time.Second),
+		p.Now().Sub(undelivered).Round(time.Second)), nil
+}
+
+// createWhenFree creates a schedule when its name is free. The state is that of the schedule that had the name.
+func (p *scheduleProbes) createWhenFree(
+	ctx context.Context, in *scheduler.CreateScheduleInput, state string,
+) error {
+	const limit = 3 * time.Minute
+	return p.until(ctx, limit, "the name of a schedule that was "+state+" is in use", func() (bool, error) {
+		err := p.create(ctx, in)
 		if _, inUse := errors.AsType[*types.ConflictException](err); inUse {
 			return false, nil
 		}
 		return true, undecided(err)
-	}); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("dead letter after %v, name free after %v", undelivered.Sub(began).Round(time.Second),
-		p.Now().Sub(undelivered).Round(time.Second)), p.delete(ctx, again)
+	})
 }
 
 // until waits until done returns true. After the limit, the error has the text.

@@ -35,6 +35,7 @@ func (p *tableProbes) checks() []Check {
 		{Name: "dynamodb-consistency", Assumptions: []string{"A81"}, Run: p.consistency},
 		{Name: "dynamodb-query", Assumptions: []string{"A82"}, Run: p.query},
 		{Name: "dynamodb-limits", Assumptions: []string{"A83", "A84"}, Run: p.limits},
+		{Name: "dynamodb-capacity", Assumptions: []string{"A89"}, Run: p.capacity},
 		{Name: "dynamodb-index-lag", Assumptions: []string{"A85"}, Run: p.indexLag},
 	}
 }
@@ -166,6 +167,30 @@ func (p *tableProbes) transaction(ctx context.Context) (string, error) {
 		return "", cmpErr(err, "a part of a cancelled transaction was written")
 	}
 	return "100 items accepted, 101 or over 4 MB rejected; nothing of a cancelled one is written", nil
+}
+
+// capacity measures the write units of a transaction with items of 1.5 KB.
+func (p *tableProbes) capacity(ctx context.Context) (string, error) {
+	const items, bytes, want = 3, 1500, 3 * 2 * 2 // two units for each of two KB
+	in := &dynamodb.TransactWriteItemsInput{ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal}
+	for n := range items {
+		in.TransactItems = append(in.TransactItems, types.TransactWriteItem{Put: &types.Put{
+			TableName: &p.TableName, Item: valued("capacity", strconv.Itoa(n), strings.Repeat("x", bytes)),
+		}})
+	}
+	out, err := p.Table.TransactWriteItems(ctx, in)
+	if err != nil {
+		return "", undecided(err)
+	}
+	units := 0.0
+	for i := range out.ConsumedCapacity {
+		units += aws.ToFloat64(out.ConsumedCapacity[i].CapacityUnits)
+	}
+	if units != want {
+		return "", fmt.Errorf("a transaction with %d items of %d bytes costs %v write units, want %d", items, bytes,
+			units, want)
+	}
+	return fmt.Sprintf("%v write units for %d items of %d bytes", units, items, bytes), nil
 }
 
 func (p *tableProbes) reasons(ctx context.Context) (string, error) {

@@ -8,11 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -24,6 +27,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/perdure/perdure/provider/dynamo"
 )
@@ -53,7 +57,7 @@ type Task struct {
 	QueueURL string `json:"queueURL"`
 	Group    string `json:"group,omitempty"`
 	// Failure is that of the first receive. Later ones succeed. Before the failure, the function sets a visibility
-	// timeout of Visibility seconds unless it is 0.
+	// timeout of Visibility seconds unless it is 0. A message whose first receive ran no code does not fail.
 	Failure    Failure `json:"failure,omitempty"`
 	Visibility int32   `json:"visibility,omitempty"`
 	// Delete means that the function deletes the message itself.
@@ -66,16 +70,25 @@ type Task struct {
 type Record struct {
 	Task
 
+	MessageID string `json:"messageID"`
 	// Invocation is the request ID. Receives is the receive count.
-	Invocation string    `json:"invocation"`
-	Receives   int       `json:"receives"`
-	StartedAt  time.Time `json:"startedAt"`
-	EndedAt    time.Time `json:"endedAt"`
+	Invocation string `json:"invocation"`
+	Receives   int    `json:"receives"`
+	// FirstReceivedAt is the time of the first receive, by the clock of SQS.
+	FirstReceivedAt time.Time `json:"firstReceivedAt"`
+	StartedAt       time.Time `json:"startedAt"`
+	EndedAt         time.Time `json:"endedAt"`
 }
 
 // Partition returns the partition key of the records of a check. Their sort keys are in the order of StartedAt, and the
 // attribute value has the record in JSON.
-func Partition(check string) string { return "records-" + check }
+func Partition(check string) string { return prefix + check }
+
+// prefix is the prefix of the partition keys that the function may put.
+const prefix = "records-"
+
+// Partitions is a pattern of the partition keys that the function may put.
+const Partitions = prefix + "*"
 
 // Call is a direct invocation.
 type Call struct {
@@ -84,10 +97,17 @@ type Call struct {
 	UntilDeadline *time.Duration `json:"untilDeadline,omitempty"`
 	// Quotes is the number of quotation marks in the response.
 	Quotes int `json:"quotes,omitempty"`
-	// Background starts a goroutine that ends after this time, and continues when the function has responded.
-	Background time.Duration `json:"background,omitempty"`
-	// Join waits until the goroutine of an earlier call has ended.
-	Join bool `json:"join,omitempty"`
+	// Count starts a goroutine that counts ticks for a minute, also when the function has responded. A process starts
+	// it once.
+	Count bool `json:"count,omitempty"`
+	// Duration is the time that the function takes.
+	Duration time.Duration `json:"duration,omitempty"`
+	// Partitions are partition keys of items that the function puts into the table, in a transaction if there are two.
+	Partitions []string `json:"partitions,omitempty"`
+	// Line is a line that the function logs.
+	Line string `json:"line,omitempty"`
+	// Padding is ignored.
+	Padding string `json:"padding,omitempty"`
 }
 
 // Response is the response to a Call.
@@ -97,9 +117,13 @@ type Response struct {
 	Now     time.Time `json:"now"`
 	// Remaining is the time until the deadline at the start.
 	Remaining time.Duration `json:"remaining"`
-	// Joined reports that the goroutine of an earlier call has ended.
-	Joined bool   `json:"joined"`
-	Text   string `json:"text,omitempty"`
+	// FirstTicks and Ticks are the number of ticks at the start and at the end.
+	FirstTicks int64 `json:"firstTicks"`
+	Ticks      int64 `json:"ticks"`
+	// Error is the error of the put or the transaction, and Code its code.
+	Error string `json:"error,omitempty"`
+	Code  string `json:"code,omitempty"`
+	Text  string `json:"text,omitempty"`
 }
 
 // Event is an event of the function: messages of a queue, or a Call.
@@ -114,19 +138,42 @@ type Function struct {
 	Table     dynamo.TableAPI
 	Queues    dynamo.QueueAPI
 	TableName string
+	Log       io.Writer
 
-	process    string
-	background chan struct{} // closed when the last goroutine has ended; nil if there is none
+	process  string
+	counting sync.Once
+	ticks    atomic.Int64
 }
 
-// Start runs the function on Lambda. It does not return.
+// Tick is the time between two ticks.
+const Tick = 100 * time.Millisecond
+
+// count counts ticks for a minute.
+func (f *Function) count() {
+	for range time.Minute / Tick {
+		time.Sleep(Tick)
+		f.ticks.Add(1)
+	}
+}
+
+// Start runs the function on Lambda. It does not return. The settings are those of the environment, because
+// config.LoadDefaultConfig would enlarge the worker function, which has the same binary.
 func Start() {
-	cfg, err := config.LoadDefaultConfig(context.Background())
+	env, err := config.NewEnvConfig()
 	if err != nil {
 		log.Fatalf("load AWS settings: %v", err)
 	}
+	cfg := aws.Config{
+		Region: env.Region, ConfigSources: []any{env},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return env.Credentials, nil
+		}),
+	}
+	if env.BaseEndpoint != "" {
+		cfg.BaseEndpoint = &env.BaseEndpoint
+	}
 	clients := dynamo.FromConfig(cfg)
-	f := &Function{Table: clients.Table, Queues: clients.Queues, TableName: os.Getenv(TableVariable)}
+	f := &Function{Table: clients.Table, Queues: clients.Queues, TableName: os.Getenv(TableVariable), Log: os.Stdout}
 	lambda.Start(f.Handle)
 }
 
@@ -143,25 +190,49 @@ func (f *Function) call(ctx context.Context, c *Call) *Response {
 		f.process = rand.Text()
 	}
 	deadline, _ := ctx.Deadline()
-	r := &Response{Process: f.process, Remaining: time.Until(deadline), Text: strings.Repeat(`"`, c.Quotes)}
+	r := &Response{
+		Process: f.process, Remaining: time.Until(deadline), Text: strings.Repeat(`"`, c.Quotes),
+		FirstTicks: f.ticks.Load(),
+	}
 	if c.UntilDeadline != nil {
 		time.Sleep(time.Until(deadline) - *c.UntilDeadline) // Lambda ends the process, not the context
 	}
-	if c.Join && f.background != nil {
-		select {
-		case <-f.background:
-			r.Joined = true
-		case <-ctx.Done():
+	if c.Count {
+		f.counting.Do(func() { go f.count() })
+	}
+	time.Sleep(c.Duration)
+	if c.Line != "" {
+		fmt.Fprintln(f.Log, c.Line)
+	}
+	if len(c.Partitions) > 0 {
+		if err := f.put(ctx, c.Partitions); err != nil {
+			r.Error = err.Error()
+			if e, ok := errors.AsType[smithy.APIError](err); ok {
+				r.Code = e.ErrorCode()
+			}
 		}
 	}
-	if c.Background > 0 {
-		ended := make(chan struct{})
-		f.background = ended
-		time.AfterFunc(c.Background, func() { close(ended) })
-	}
-	r.Now = time.Now()
+	r.Now, r.Ticks = time.Now(), f.ticks.Load()
 	return r
 }
+
+// put puts items into the table, in a transaction if there are several.
+func (f *Function) put(ctx context.Context, partitions []string) error {
+	puts := make([]types.TransactWriteItem, len(partitions))
+	for i, key := range partitions {
+		puts[i].Put = &types.Put{
+			TableName: &f.TableName, Item: map[string]types.AttributeValue{"pk": text(key), "sk": text("put")},
+		}
+	}
+	if len(puts) > 1 {
+		_, err := f.Table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: puts})
+		return err
+	}
+	_, err := f.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: &f.TableName, Item: puts[0].Put.Item})
+	return err
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
 // handleMessages processes messages in their order. After a failure, all later messages of its group fail too.
 func (f *Function) handleMessages(ctx context.Context, messages []events.SQSMessage) (*events.SQSEventResponse, error) {
@@ -195,17 +266,26 @@ func (f *Function) handleMessages(ctx context.Context, messages []events.SQSMess
 	return response, returned
 }
 
+// Attributes of messages that the function requires: milliseconds since 1970, and a number.
+const (
+	AttributeFirst = string(sqstypes.MessageSystemAttributeNameApproximateFirstReceiveTimestamp)
+	AttributeCount = string(sqstypes.MessageSystemAttributeNameApproximateReceiveCount)
+)
+
 // handle processes a message. It returns how the message fails, or "".
 func (f *Function) handle(ctx context.Context, m *events.SQSMessage) (Failure, error) {
-	r := Record{StartedAt: time.Now()}
+	r := Record{MessageID: m.MessageId, StartedAt: time.Now()}
 	if err := json.Unmarshal([]byte(m.Body), &r.Task); err != nil {
 		return "", fmt.Errorf("decode message %s: %w", m.MessageId, err)
 	}
-	var err error
-	r.Receives, err = strconv.Atoi(m.Attributes[string(sqstypes.MessageSystemAttributeNameApproximateReceiveCount)])
-	if err != nil {
-		return "", fmt.Errorf("receive count of message %s: %w", m.MessageId, err)
+	first, err := strconv.ParseInt(m.Attributes[AttributeFirst], 10, 64)
+	if err == nil {
+		r.Receives, err = strconv.Atoi(m.Attributes[AttributeCount])
 	}
+	if err != nil {
+		return "", fmt.Errorf("attributes of message %s: %w", m.MessageId, err)
+	}
+	r.FirstReceivedAt = time.UnixMilli(first)
 	if call, ok := lambdacontext.FromContext(ctx); ok {
 		r.Invocation = call.AwsRequestID
 	}
@@ -218,23 +298,34 @@ func (f *Function) handle(ctx context.Context, m *events.SQSMessage) (Failure, e
 		return "", err
 	}
 	r.EndedAt = time.Now()
-	return failure, f.record(ctx, &r, m.MessageId)
+	return failure, f.record(ctx, &r)
 }
 
 // settle deletes a message, or sets its visibility timeout, if its task requests it.
-func (f *Function) settle(ctx context.Context, t *Task, failure Failure, receipt *string) (err error) {
+func (f *Function) settle(ctx context.Context, t *Task, failure Failure, receipt *string) error {
+	var rejected []sqstypes.BatchResultErrorEntry
+	var err error
 	switch {
 	case t.Delete:
-		_, err = f.Queues.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{
+		var out *sqs.DeleteMessageBatchOutput
+		if out, err = f.Queues.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{
 			QueueUrl: &t.QueueURL,
 			Entries:  []sqstypes.DeleteMessageBatchRequestEntry{{Id: aws.String("0"), ReceiptHandle: receipt}},
-		})
+		}); err == nil {
+			rejected = out.Failed
+		}
 	case t.Visibility > 0 && failure != "":
-		_, err = f.Queues.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{
+		var out *sqs.ChangeMessageVisibilityBatchOutput
+		if out, err = f.Queues.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{
 			QueueUrl: &t.QueueURL, Entries: []sqstypes.ChangeMessageVisibilityBatchRequestEntry{
 				{Id: aws.String("0"), ReceiptHandle: receipt, VisibilityTimeout: t.Visibility},
 			},
-		})
+		}); err == nil {
+			rejected = out.Failed
+		}
+	}
+	if len(rejected) > 0 {
+		err = errors.New(aws.ToString(rejected[0].Code))
 	}
 	if err != nil {
 		return fmt.Errorf("message %s of %s: %w", t.Name, t.Check, err)
@@ -243,16 +334,15 @@ func (f *Function) settle(ctx context.Context, t *Task, failure Failure, receipt
 }
 
 // record stores a record.
-func (f *Function) record(ctx context.Context, r *Record, messageID string) error {
+func (f *Function) record(ctx context.Context, r *Record) error {
 	value, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode record: %w", err)
 	}
-	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 	if _, err := f.Table.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: &f.TableName, Item: map[string]types.AttributeValue{
 			"pk": text(Partition(r.Check)), "value": text(string(value)),
-			"sk": text(fmt.Sprintf("%020d-%s-%d", r.StartedAt.UnixNano(), messageID, r.Receives)),
+			"sk": text(fmt.Sprintf("%020d-%s-%d", r.StartedAt.UnixNano(), r.MessageID, r.Receives)),
 		},
 	}); err != nil {
 		return fmt.Errorf("store record: %w", err)
