@@ -33,7 +33,7 @@ import (
 )
 
 // TableVariable is the environment variable with the name of the table for records. Other functions do not have it.
-const TableVariable = "PERDURE_SELFTEST_TABLE"
+const TableVariable = "SELFTEST_TABLE"
 
 // Failure is the way in which a message fails.
 type Failure string
