@@ -145,6 +145,7 @@ type selfTestReport struct {
 var onMinistack = map[string]string{
 	"doctor":           "recursive loop detection is enabled",
 	"iam-leading-keys": `a put of ["other"] is allowed`,
+	"lambda-freeze":    "ticks between two invocations",
 	"lambda-size":      "a response of 6600000 bytes in JSON is accepted",
 	"mapping-partial":  `message "reports an unknown ID" arrived 1 of 2 times`,
 	"sqs-batch":        "2 entries accepted",
@@ -242,6 +243,9 @@ func (r *selfTestReport) check(t *testing.T, different map[string]string) {
 	}
 	for _, c := range r.Checks {
 		want, differs := different[c.Check]
+		if c.Check == "lambda-freeze" && c.Verdict == "not shown" { // each invocation ran in another process
+			continue
+		}
 		if differs != (c.Verdict == "differs") || !strings.Contains(c.Detail, want) {
 			t.Errorf("check %s: %s, %s", c.Check, c.Verdict, c.Detail)
 		}
