@@ -67,7 +67,7 @@ func (e *Encoding) Adopt(
 	}
 }
 
-// Delete deletes keys of an execution that never began from the payload store. If it fails, the sweeper deletes them
+// Delete deletes keys of an execution that never began from the payload store. If it fails, perdure sweep deletes them
 // later.
 func (e *Encoding) Delete(ctx context.Context, keys ...string) error {
 	if !e.HasStore() {

@@ -151,7 +151,7 @@ func (t *attempt) end(ctx context.Context, o *provider.ActivityOutcome) error {
 	if err != nil {
 		return err
 	}
-	if t.timedOut(&record) { // the timeout is not in the history yet
+	if t.timedOut(&record) { // a timeout or an outcome that is not in the history yet
 		return t.rejected(ActivityEnded)
 	}
 	if err := t.complete(ctx, t.hub.Now().UTC(), o); err != nil {

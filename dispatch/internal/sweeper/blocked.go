@@ -12,8 +12,8 @@ import (
 // unblockConcurrency is the number of concurrent status writes.
 const unblockConcurrency = 16
 
-// wakeBlocked wakes instances that are blocked in another build than the deployed one, whose code may be able to
-// continue (R18).
+// wakeBlocked wakes instances that are blocked in another build than the last reporting one, whose code may be
+// able to continue (R18).
 func (s *Sweeper) wakeBlocked(ctx context.Context, r *result) {
 	for instances, err := range s.Provider.BlockedInstances(ctx) {
 		if err != nil {
@@ -21,7 +21,7 @@ func (s *Sweeper) wakeBlocked(ctx context.Context, r *result) {
 			continue
 		}
 		for i := range instances[:min(len(instances), wakesLogged)] {
-			s.Logger.InfoContext(ctx, "instance blocked in an earlier build, waking it",
+			s.Logger.InfoContext(ctx, "instance blocked in another build, waking it",
 				"event", logevent.InstanceBlockedRetried, "instance", instances[i].InstanceID,
 				"execution", instances[i].ExecutionID, "others", len(instances)-1)
 		}
