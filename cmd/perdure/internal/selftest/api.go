@@ -88,7 +88,10 @@ func (o *operator) recordCaller(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", &probes.UndecidedError{Cause: err}
 	}
-	if reported != direct || direct == "" {
+	if direct == history.RequestedByClient {
+		return "", &probes.UndecidedError{Cause: errors.New("STS did not return the caller of the client")}
+	}
+	if reported != direct {
 		return "", fmt.Errorf("the histories record the caller %q of the API, and %q of the client", reported, direct)
 	}
 	return direct, nil

@@ -90,8 +90,11 @@ func (h *hub) test(ctx context.Context, d *deployed, report *Report) error {
 	ctx, cancel := context.WithCancel(ctx)
 	checks, slow := h.probes.All()
 	waiting := h.startChecks(ctx, slow, d.short)
-	defer waiting()
-	defer cancel()
+	defer func() {
+		cancel()
+		report.Checks = append(report.Checks, waiting()...)
+		report.Unchecked = unchecked(report.Checks)
+	}()
 	probed := h.startChecks(ctx, checks, d.short)
 	report.Scenarios = h.runScenarios(ctx, h.trials(d.short, unit), concurrentTests)
 	report.Checks = probed()
@@ -105,8 +108,8 @@ func (h *hub) test(ctx context.Context, d *deployed, report *Report) error {
 	if err := h.measure(ctx, d.short, report); err != nil {
 		return err
 	}
-	report.Checks = slices.Concat(h.runChecks(ctx, h.hubChecks(report), d.short), report.Checks, waiting())
-	report.Unchecked = unchecked(report.Checks)
+	report.Checks = append(h.runChecks(ctx, h.hubChecks(report), d.short), report.Checks...)
+	waiting()
 	return context.Cause(ctx)
 }
 

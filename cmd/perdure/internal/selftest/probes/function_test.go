@@ -45,6 +45,7 @@ type mistake struct {
 	complete       bool // no message fails
 	deaf           bool // functions cannot change the visibility of failed messages
 	dropped        bool // the first receive does not run the function
+	empty          bool // an empty list fails the batch
 	strict         bool // a failure fails the whole batch
 	unlimited      bool // MaximumConcurrency is ignored
 	forgetful      bool // goroutines end with the invocation
@@ -159,6 +160,9 @@ func (f *simulatedFunction) handleMessages(ctx context.Context, messages []sqsty
 	var failed []string
 	for _, item := range response.BatchItemFailures {
 		failed = append(failed, item.ItemIdentifier)
+	}
+	if f.mistake.empty && len(failed) == 0 && e.Records[0].Attributes[probefunction.AttributeCount] == "1" {
+		return nil, errors.New("no list")
 	}
 	if f.mistake.visible {
 		return failed, f.hide(ctx, messages, failed, 0)
@@ -287,21 +291,22 @@ func TestFunctionProbes_accountDiffers_checkReportsIt(t *testing.T) {
 		check   string
 		mistake mistake
 	}{
-		"arrived 1 of 2 times":                   {"mapping-partial", mistake{complete: true}},
-		"timeout of 6 s (unchanged) arrived":     {"mapping-visibility", mistake{visible: true}},
-		"timeout of 1 s (shorter) arrived after": {"mapping-visibility", mistake{deaf: true}},
-		"a message of another group arrived 2":   {"mapping-groups", mistake{strict: true}},
-		`message "other-0" arrived 2 times`:      {"mapping-early-delete", mistake{deleted: true}},
-		"invocations are concurrent":             {"mapping-concurrency", mistake{unlimited: true}},
-		"counted 0 ticks in the next invocation": {"lambda-freeze", mistake{forgetful: true}},
-		"ticks between two invocations":          {"lambda-freeze", mistake{thawed: true}},
-		"the clock of the function advanced by":  {"lambda-freeze", mistake{wrongClock: true}},
-		"the function failed":                    {"lambda-deadline", mistake{early: true}},
-		"a timeout of 6s ended after 12s":        {"lambda-deadline", mistake{late: true}},
-		"the error of a timeout is":              {"lambda-deadline", mistake{otherText: true}},
-		"a failed invocation was repeated after": {"lambda-async", mistake{repeated: true}},
-		"a response of 6600000 bytes in JSON is": {"lambda-size", mistake{largest: true}},
-		"a request of 6600000 bytes is accepted": {"lambda-size", mistake{largestRequest: true}},
+		"arrived 1 of 2 times":                    {"mapping-partial", mistake{complete: true}},
+		"arrived 2 times after an empty list":     {"mapping-partial", mistake{empty: true}},
+		"timeout of 6 s (unchanged) arrived":      {"mapping-visibility", mistake{visible: true}},
+		"timeout of 1 s (shorter0) arrived after": {"mapping-visibility", mistake{deaf: true}},
+		"a message of another group arrived 2":    {"mapping-groups", mistake{strict: true}},
+		`message "other-0" arrived 2 times`:       {"mapping-early-delete", mistake{deleted: true}},
+		"invocations are concurrent":              {"mapping-concurrency", mistake{unlimited: true}},
+		"counted 0 ticks in the next invocation":  {"lambda-freeze", mistake{forgetful: true}},
+		"ticks between two invocations":           {"lambda-freeze", mistake{thawed: true}},
+		"the clock of the function advanced by":   {"lambda-freeze", mistake{wrongClock: true}},
+		"the function failed":                     {"lambda-deadline", mistake{early: true}},
+		"a timeout of 6s ended after 12s":         {"lambda-deadline", mistake{late: true}},
+		"the error of a timeout is":               {"lambda-deadline", mistake{otherText: true}},
+		"a failed invocation was repeated after":  {"lambda-async", mistake{repeated: true}},
+		"a response of 6600000 bytes in JSON is":  {"lambda-size", mistake{largest: true}},
+		"a request of 6600000 bytes is accepted":  {"lambda-size", mistake{largestRequest: true}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app/probefunction"
+	"github.com/perdure/perdure/internal/awsrequest"
 )
 
 // functionError is an error of the function, or of Lambda instead of it.
@@ -20,18 +22,37 @@ type functionError struct{ text string }
 
 func (e *functionError) Error() string { return "the function failed: " + e.text }
 
-// call invokes the function. The error is a functionError if the function ended without a response.
+// isTimeout reports whether the error has the texts of a timeout that queries know.
+func (e *functionError) isTimeout() bool {
+	return strings.Contains(e.text, "Sandbox.Timedout") || strings.Contains(e.text, "Task timed out")
+}
+
+// isTooLarge reports whether Lambda rejected the response because of its size.
+func (e *functionError) isTooLarge() bool { return strings.Contains(e.text, "TooLarge") }
+
+// once disables the retries of the SDK.
+func once(o *lambda.Options) { o.Retryer = aws.NopRetryer{} }
+
+// call invokes the function without mapping.
 func (p *functionProbes) call(ctx context.Context, c *probefunction.Call) (*probefunction.Response, error) {
+	return p.invoke(ctx, p.CalledName, c)
+}
+
+// invoke invokes a function. The error is undecided. Its cause is a functionError if the function ended without a
+// response.
+func (p *functionProbes) invoke(
+	ctx context.Context, function string, c *probefunction.Call,
+) (*probefunction.Response, error) {
 	payload, err := json.Marshal(map[string]any{"call": c})
 	if err != nil {
 		return nil, undecided(fmt.Errorf("encode call: %w", err))
 	}
-	out, err := p.Functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: &p.CalledName, Payload: payload})
+	out, err := p.Functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: &function, Payload: payload}, once)
 	if err != nil {
 		return nil, undecided(fmt.Errorf("invoke: %w", err))
 	}
 	if out.FunctionError != nil {
-		return nil, &functionError{string(out.Payload)}
+		return nil, undecided(&functionError{string(out.Payload)})
 	}
 	var r probefunction.Response
 	if err := json.Unmarshal(out.Payload, &r); err != nil {
@@ -87,6 +108,9 @@ func (p *functionProbes) deadline(ctx context.Context) (string, error) {
 	const timeout, starts = FunctionTimeout * time.Second, 3 * time.Second
 	early, late := 500*time.Millisecond, -2*starts
 	r, err := p.call(ctx, &probefunction.Call{UntilDeadline: &early})
+	if failed, ok := errors.AsType[*functionError](err); ok && failed.isTimeout() {
+		return "", fmt.Errorf("%v before its deadline: %w", early, failed)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -98,11 +122,11 @@ func (p *functionProbes) deadline(ctx context.Context) (string, error) {
 	took := p.Now().Sub(began).Round(time.Millisecond)
 	failed, ok := errors.AsType[*functionError](err)
 	switch {
-	case err != nil && !ok:
+	case err != nil && !ok, ok && took < timeout:
 		return "", err
 	case err == nil || took > timeout+starts:
 		return "", fmt.Errorf("an invocation with a timeout of %v ended after %v", timeout, took)
-	case !strings.Contains(failed.text, "Sandbox.Timedout") && !strings.Contains(failed.text, "Task timed out"):
+	case !failed.isTimeout():
 		return "", fmt.Errorf("the error of a timeout is %s", failed.text)
 	}
 	return fmt.Sprintf("responded %v before the deadline; later, ended after %v with %s", early, took, failed.text), nil
@@ -110,25 +134,29 @@ func (p *functionProbes) deadline(ctx context.Context) (string, error) {
 
 // size sends large requests, and requests responses with many characters that JSON escapes.
 func (p *functionProbes) size(ctx context.Context) (string, error) {
-	const accepted, rejected = 3_112_000, 3_300_000 // twice as many bytes; the API sends up to 6,225,920
-	if r, err := p.call(ctx, &probefunction.Call{Quotes: accepted}); err != nil {
+	const accepted, rejected = 3_112_000, 3_300_000
+	const escaped = 2 // bytes of a quotation mark; the API sends up to 6,225,920 bytes
+	r, err := p.call(ctx, &probefunction.Call{Quotes: accepted})
+	if failed, ok := errors.AsType[*functionError](err); ok && failed.isTooLarge() {
+		return "", fmt.Errorf("a response of %d bytes in JSON is rejected", escaped*accepted)
+	}
+	if err != nil {
 		return "", err
-	} else if len(r.Text) != accepted {
+	}
+	if len(r.Text) != accepted {
 		return "", fmt.Errorf("a response has %d of %d characters", len(r.Text), accepted)
 	}
-	_, err := p.call(ctx, &probefunction.Call{Quotes: rejected})
+	_, err = p.call(ctx, &probefunction.Call{Quotes: rejected})
 	failed, ok := errors.AsType[*functionError](err)
 	switch {
 	case err == nil:
-		return "", fmt.Errorf("a response of %d bytes in JSON is accepted", 2*rejected) //nolint:mnd // escaped
-	case !ok:
+		return "", fmt.Errorf("a response of %d bytes in JSON is accepted", escaped*rejected)
+	case !ok || !failed.isTooLarge():
 		return "", err
-	case !strings.Contains(failed.text, "TooLarge"):
-		return "", undecided(failed)
 	}
-	_, err = p.call(ctx, &probefunction.Call{Padding: strings.Repeat("x", 2*rejected)})
+	_, err = p.call(ctx, &probefunction.Call{Padding: strings.Repeat("x", escaped*rejected)})
 	if err == nil {
-		return "", fmt.Errorf("a request of %d bytes is accepted", 2*rejected) //nolint:mnd // as above
+		return "", fmt.Errorf("a request of %d bytes is accepted", escaped*rejected)
 	}
 	if !strings.Contains(codeOf(err), "TooLarge") {
 		return "", undecided(err)
@@ -180,7 +208,7 @@ func (p *functionProbes) async(ctx context.Context) (string, error) {
 	}
 	if _, err := p.Functions.Invoke(ctx, &lambda.InvokeInput{
 		FunctionName: &p.MappedName, InvocationType: lambdatypes.InvocationTypeEvent, Payload: payload,
-	}); err != nil {
+	}, once); err != nil {
 		return "", undecided(fmt.Errorf("invoke: %w", err))
 	}
 	if _, err := p.await(ctx, check, map[string]int{check: 1}); err != nil {
@@ -193,8 +221,10 @@ func (p *functionProbes) async(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(all) > 1 {
-		return "", fmt.Errorf("a failed invocation was repeated after %v", all[1].StartedAt.Sub(all[0].StartedAt))
+	for i := range all[1:] { // another request is a duplicate of the event
+		if r := &all[i+1]; r.Invocation == all[0].Invocation {
+			return "", fmt.Errorf("a failed invocation was repeated after %v", r.StartedAt.Sub(all[0].StartedAt))
+		}
 	}
 	return fmt.Sprintf("no retry in %v", wait), nil
 }
@@ -226,16 +256,16 @@ func (p *functionProbes) metrics(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", undecided(err)
 	}
-	if _, err := p.call(ctx, &probefunction.Call{Line: string(line)}); err != nil {
+	if _, err := p.invoke(ctx, p.MappedName, &probefunction.Call{Line: string(line)}); err != nil {
 		return "", err
 	}
 	for {
 		n, err := p.Metrics.SampleCount(ctx, m, began.Add(-time.Minute), p.Now().Add(time.Minute))
 		late := p.Now().Sub(began)
 		switch {
-		case err != nil:
+		case err != nil && (!awsrequest.IsTransient(err) || late > limit):
 			return "", undecided(err)
-		case n == values:
+		case n >= values: // more if Lambda repeats the invocation
 			return fmt.Sprintf("%d values after %v", values, late.Round(time.Second)), nil
 		case late > limit:
 			return "", fmt.Errorf("the metric has %v of %d values after %v", n, values, limit)

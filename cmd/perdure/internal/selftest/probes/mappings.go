@@ -69,7 +69,7 @@ func (p *functionProbes) checks() [][]Check {
 func (p *functionProbes) slowChecks() [][]Check {
 	return [][]Check{
 		{{Name: "sqs-dedup-window", Assumptions: []string{"A4"}, Run: p.deduplicationWindow, Slow: true}},
-		{{Name: "lambda-async", Assumptions: []string{"A61"}, Run: p.async, Slow: true}},
+		{{Name: "lambda-async", Assumptions: []string{"A66"}, Run: p.async, Slow: true}},
 		{{Name: "cloudwatch-metrics", Assumptions: []string{"A181"}, Run: p.metrics, Slow: true}},
 	}
 }
@@ -164,7 +164,12 @@ func (p *functionProbes) partial(ctx context.Context) (string, error) {
 	); err != nil {
 		return "", err
 	}
-	all, err := p.await(ctx, check, map[string]int{succeeds: 1, "returns an error": 2, "reports an unknown ID": 2})
+	if _, err := p.await(ctx, check, map[string]int{
+		succeeds: 1, "returns an error": 2, "reports an unknown ID": 2,
+	}); err != nil {
+		return "", err
+	}
+	all, err := p.settled(ctx, check)
 	if err != nil {
 		return "", err
 	}
@@ -177,14 +182,20 @@ func (p *functionProbes) partial(ctx context.Context) (string, error) {
 // visibility measures when failed messages arrive again. The function changes the visibility timeout of two of them.
 func (p *functionProbes) visibility(ctx context.Context) (string, error) {
 	const check, unchanged, shorter, longer = "mapping-visibility", "unchanged", "shorter", "longer"
-	const short, long = 1, 2 * FunctionTimeout
+	const short, long, several = 1, 2 * FunctionTimeout, 3
 	task := func(name string, visibility int32) probefunction.Task {
 		return probefunction.Task{Check: check, Name: name, Failure: probefunction.Reported, Visibility: visibility}
 	}
-	if err := p.sendTasks(ctx, p.MappedURL, task(unchanged, 0), task(shorter, short), task(longer, long)); err != nil {
+	want := map[string]int{unchanged: 2, longer: 2}
+	tasks := []probefunction.Task{task(unchanged, 0), task(longer, long)}
+	for n := range several {
+		tasks = append(tasks, task(shorter+strconv.Itoa(n), short))
+		want[tasks[len(tasks)-1].Name] = 2
+	}
+	if err := p.sendTasks(ctx, p.MappedURL, tasks...); err != nil {
 		return "", err
 	}
-	all, err := p.await(ctx, check, map[string]int{unchanged: 2, shorter: 2, longer: 2})
+	all, err := p.await(ctx, check, want)
 	if err != nil {
 		return "", err
 	}
@@ -197,17 +208,25 @@ func (p *functionProbes) visibility(ctx context.Context) (string, error) {
 		return fmt.Errorf("a failed message with a visibility timeout of %d s (%s) arrived after %v", timeout, name,
 			after)
 	}
+	fastest := shorter + "0" // others may be late for other reasons
+	for n := range several {
+		if name := shorter + strconv.Itoa(n); since(name) < since(fastest) {
+			fastest = name
+		}
+	}
 	after := again(unchanged).StartedAt.Sub(again(unchanged).FirstReceivedAt).Round(time.Millisecond)
 	switch {
 	case after < FunctionTimeout*time.Second-clockDifference:
 		return "", wrong(unchanged, after, FunctionTimeout)
 	case since(longer) < long*time.Second-clockDifference:
 		return "", wrong(longer, since(longer), long)
-	case since(shorter) >= FunctionTimeout*time.Second:
-		return "", wrong(shorter, since(shorter), short)
+	case again(fastest).Receives > 2: //nolint:mnd // one did not run the function
+		return "", undecided(wrong(fastest, since(fastest), short))
+	case since(fastest) >= FunctionTimeout*time.Second:
+		return "", wrong(fastest, since(fastest), short)
 	}
 	return fmt.Sprintf("with a timeout of %d s after %v, with %d s after %v, with %d s after %v", FunctionTimeout,
-		after, long, since(longer), short, since(shorter)), nil
+		after, long, since(longer), short, since(fastest)), nil
 }
 
 // batchTries is the number of batches that are sent until one arrives in one invocation.
