@@ -179,7 +179,7 @@ func (p *functionProbes) partial(ctx context.Context) (string, error) {
 	return "an empty list succeeds, an error and an unknown ID fail", nil
 }
 
-// visibility measures when failed messages arrive again. The function changes the visibility timeout of two of them.
+// visibility measures when failed messages arrive again. The function changes the visibility timeout of all but one.
 func (p *functionProbes) visibility(ctx context.Context) (string, error) {
 	const check, unchanged, shorter, longer = "mapping-visibility", "unchanged", "shorter", "longer"
 	const short, long, several = 1, 2 * FunctionTimeout, 3
