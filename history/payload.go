@@ -23,7 +23,8 @@ type escaped struct {
 	Inline json.RawMessage `json:"inline"`
 }
 
-// NewInlinePayload returns a payload with a JSON document. It escapes documents that look like a reference.
+// NewInlinePayload returns a payload with a JSON document. It escapes documents that look like a reference, which can
+// change their space and the escapes of their strings, but not their values.
 func NewInlinePayload(doc json.RawMessage) Payload {
 	if !ambiguous(doc) {
 		return Payload(doc)

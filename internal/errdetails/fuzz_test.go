@@ -16,7 +16,7 @@ func FuzzDetails(f *testing.F) {
 		`{"type":"t","details":{"code":5}}`, `{"type":"t","cause":{"details":[1],"cause":{"details":2}}}`,
 		`{"detailsOmitted":"too large"}`, `{"details":{"ref":"data:zstd;AAAA","sha256":"0","bytes":9}}`,
 		`{"details":{"ref":"x#a/0/1","sha256":"0","bytes":9}}`, `{"details":{"inline":{"ref":"x"}}}`,
-		`{"details":null}`,
+		`{"details":null}`, `{"details":{"ref":"0","&":0}}`, `{"details":{"ref": 0}}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -41,8 +41,18 @@ func FuzzDetails(f *testing.F) {
 		}
 		var again history.Failure
 		d.AddTo(&again)
-		if same := errdetails.Own(&again); !reflect.DeepEqual(same, d) {
-			t.Errorf("%s: details %+v, then %+v", b, d, same)
+		if same := errdetails.Own(&again); same.Omitted != d.Omitted || !sameJSON(same.Doc, d.Doc) {
+			t.Errorf("%s: details %s, then %s", b, d.Doc, same.Doc)
 		}
 	})
+}
+
+// sameJSON reports whether two documents have the same value. A payload that looks like a reference has another form of
+// its document.
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return len(a) == 0 && len(b) == 0
+	}
+	return reflect.DeepEqual(x, y)
 }
