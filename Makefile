@@ -273,10 +273,16 @@ MINIMIZE := -fuzzminimizetime 2s
 
 .PHONY: fuzz
 fuzz: needs-go ## fuzz every decoder for a minute each, an hour in total (FUZZTIME=10s; FUZZ=history for the targets in a folder)
-	@grep -roE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' $(FUZZ) | sort | { while IFS=': ' read -r file _ target; do \
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	grep -roE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' $(FUZZ) | sort | { while IFS=': ' read -r file _ target; do \
 		echo "$$target in $$file"; \
-		$(GO) test -C "$${file%/*}" -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $(MINIMIZE) -parallel 2 . || failed=1; \
+		$(GO) test -C "$${file%/*}" -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $(MINIMIZE) -parallel 2 . >"$$log" 2>&1 || \
+			$(FUZZED) || failed=1; \
+		cat "$$log"; \
 	done; exit $${failed:-0}; }
+
+# Go 1.26 reports the end of -fuzztime as a failure if the machine is busy (go.dev/issue/75804, fixed in 1.27).
+FUZZED = { grep -qx '    context deadline exceeded' "$$log" && ! grep -q 'Failing input' "$$log"; }
 
 .PHONY: fuzz-short
 fuzz-short: ## fuzz every decoder for ten seconds each, as `make test-all` does
