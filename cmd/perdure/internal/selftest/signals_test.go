@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +17,9 @@ import (
 
 //nolint:paralleltest // the signal reaches all running commands
 func TestCommand_terminalCloses_resourcesAreRemoved(t *testing.T) {
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP) // nohup, which may run the tests, ignores it
+	defer signal.Stop(caught)
 	h := &tool{world: newWorld(t)}
 	h.test = func(ctx context.Context, d *deployed, _ *Report) error {
 		h.tested = d
