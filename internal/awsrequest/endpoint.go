@@ -1,6 +1,7 @@
 package awsrequest
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/aws/smithy-go/encoding/httpbinding"
@@ -20,6 +21,12 @@ func Domain(region string) string {
 		}
 	}
 	return "amazonaws.com"
+}
+
+// Endpoint returns the endpoint of a service without a final slash: the given one, such as that of an emulator, or that
+// of the region.
+func Endpoint(service, region, given string) string {
+	return strings.TrimSuffix(cmp.Or(given, "https://"+service+"."+region+"."+Domain(region)), "/")
 }
 
 // ObjectURL returns the URL of an S3 object, or of the bucket if the key is empty. The endpoint is that of an emulator,

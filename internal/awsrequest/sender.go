@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -40,6 +41,15 @@ type Request struct {
 	Body        []byte
 	// Checksum adds the checksum of the body in the headers of S3.
 	Checksum bool
+}
+
+// Query returns a request to a query API. values has the action, the version of the API and the parameters.
+func Query(operation, service, endpoint string, values url.Values) *Request {
+	return &Request{
+		Operation: operation, Service: service, Method: http.MethodPost, URL: endpoint + "/",
+		Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"},
+		Body:   []byte(values.Encode()),
+	}
 }
 
 // Sender sends requests. It is safe for concurrent use.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perdure/perdure/internal/awsrequest"
 )
 
 // bucketOf returns the bucket of the tool, or the one that a user chose if owner is empty.
@@ -140,7 +142,7 @@ func TestBucketURL_withoutEndpoint_isRegional(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if got := endpointOf("cloudformation", "cn-north-1", ""); got != "https://cloudformation.cn-north-1.amazonaws.com.cn" {
+	if got := awsrequest.Endpoint("cloudformation", "cn-north-1", ""); got != "https://cloudformation.cn-north-1.amazonaws.com.cn" {
 		t.Errorf("got %s", got)
 	}
 }

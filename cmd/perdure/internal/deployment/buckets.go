@@ -30,7 +30,7 @@ func (b *buckets) ListBuckets(ctx context.Context, prefix string) (names []strin
 	for {
 		body, err := b.call(ctx, &awsrequest.Request{
 			Operation: "list buckets", Service: awsrequest.ServiceS3, Method: http.MethodGet,
-			URL: endpointOf(awsrequest.ServiceS3, b.region, b.endpoint) + "/?" + query.Encode(),
+			URL: awsrequest.Endpoint(awsrequest.ServiceS3, b.region, b.endpoint) + "/?" + query.Encode(),
 		})
 		if err != nil {
 			return nil, err

@@ -6,7 +6,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -120,11 +119,7 @@ type cloudFormation struct {
 func (c *cloudFormation) do(ctx context.Context, operation, action string, values url.Values, into any) error {
 	values.Set("Action", action)
 	values.Set("Version", cloudFormationVersion)
-	body, err := c.call(ctx, &awsrequest.Request{
-		Operation: operation, Service: serviceCloudFormation, Method: http.MethodPost, URL: c.endpoint + "/",
-		Header: map[string]string{contentType: "application/x-www-form-urlencoded; charset=utf-8"},
-		Body:   []byte(values.Encode()),
-	})
+	body, err := c.call(ctx, awsrequest.Query(operation, serviceCloudFormation, c.endpoint, values))
 	if err != nil {
 		return err
 	}
@@ -355,9 +350,4 @@ func (c *cloudFormation) StackEvents(
 			return events, nil
 		}
 	}
-}
-
-// endpointOf returns the endpoint of a service: the given one of an emulator, or that of the region.
-func endpointOf(service, region, given string) string {
-	return strings.TrimSuffix(cmp.Or(given, "https://"+service+"."+region+"."+awsrequest.Domain(region)), "/")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/cli"
 	"github.com/perdure/perdure/cmd/perdure/internal/term"
 	"github.com/perdure/perdure/infra/template"
+	"github.com/perdure/perdure/internal/awsrequest"
 )
 
 // deployFlags are the flags of deploy.
@@ -258,7 +259,7 @@ func connectAnonymously(ctx context.Context, env *cli.Env) (*Account, error) {
 		Region: cfg.Region, calls: newCaller(&cfg, env.Now, env.Sleep),
 		s3Endpoint: cmp.Or(env.Getenv("AWS_ENDPOINT_URL_S3"), base),
 	}
-	a.Stacks = &cloudFormation{a.calls, endpointOf(serviceCloudFormation, cfg.Region,
+	a.Stacks = &cloudFormation{a.calls, awsrequest.Endpoint(serviceCloudFormation, cfg.Region,
 		cmp.Or(env.Getenv("AWS_ENDPOINT_URL_CLOUDFORMATION"), base))}
 	return a, nil
 }

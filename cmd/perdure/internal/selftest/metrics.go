@@ -1,11 +1,9 @@
 package selftest
 
 import (
-	"cmp"
 	"context"
 	"encoding/xml"
 	"fmt"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -22,23 +20,22 @@ type metrics struct {
 }
 
 func newMetrics(cfg *aws.Config, now func() time.Time) *metrics {
-	regional := "https://monitoring." + cfg.Region + "." + awsrequest.Domain(cfg.Region)
-	return &metrics{awsrequest.New(cfg, now), cmp.Or(aws.ToString(cfg.BaseEndpoint), regional)}
+	endpoint := awsrequest.Endpoint(serviceMetrics, cfg.Region, aws.ToString(cfg.BaseEndpoint))
+	return &metrics{awsrequest.New(cfg, now), endpoint}
 }
+
+// serviceMetrics is the service in the signature and the endpoint of CloudWatch.
+const serviceMetrics = "monitoring"
 
 // SampleCount implements probes.MetricAPI.
 func (m *metrics) SampleCount(ctx context.Context, metric probes.Metric, from, to time.Time) (float64, error) {
 	const period, responseLimit, operation = "60", 1 << 20, "get metric statistics"
-	body, err := m.sender.Send(ctx, &awsrequest.Request{
-		Operation: operation, Service: "monitoring", Method: http.MethodPost, URL: m.endpoint + "/",
-		Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"},
-		Body: []byte(url.Values{
-			keyAction: {"GetMetricStatistics"}, "Version": {"2010-08-01"}, "Namespace": {metric.Namespace},
-			"MetricName": {metric.Name}, "Dimensions.member.1.Name": {metric.Dimension},
-			"Dimensions.member.1.Value": {metric.Value}, "Statistics.member.1": {"SampleCount"}, "Period": {period},
-			"StartTime": {from.UTC().Format(time.RFC3339)}, "EndTime": {to.UTC().Format(time.RFC3339)},
-		}.Encode()),
-	}, responseLimit)
+	body, err := m.sender.Send(ctx, awsrequest.Query(operation, serviceMetrics, m.endpoint, url.Values{
+		keyAction: {"GetMetricStatistics"}, "Version": {"2010-08-01"}, "Namespace": {metric.Namespace},
+		"MetricName": {metric.Name}, "Dimensions.member.1.Name": {metric.Dimension},
+		"Dimensions.member.1.Value": {metric.Value}, "Statistics.member.1": {"SampleCount"}, "Period": {period},
+		"StartTime": {from.UTC().Format(time.RFC3339)}, "EndTime": {to.UTC().Format(time.RFC3339)},
+	}), responseLimit)
 	if err != nil {
 		return 0, err
 	}

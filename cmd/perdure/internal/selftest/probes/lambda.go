@@ -259,19 +259,20 @@ func (p *functionProbes) metrics(ctx context.Context) (string, error) {
 	if _, err := p.invoke(ctx, p.MappedName, &probefunction.Call{Line: string(line)}); err != nil {
 		return "", err
 	}
-	for {
+	err = p.until(ctx, limit, pause, func() (missing, err error) {
 		n, err := p.Metrics.SampleCount(ctx, m, began.Add(-time.Minute), p.Now().Add(time.Minute))
-		late := p.Now().Sub(began)
 		switch {
-		case err != nil && (!awsrequest.IsTransient(err) || late > limit):
-			return "", undecided(err)
-		case n >= values: // more if Lambda repeats the invocation
-			return fmt.Sprintf("%d values after %v", values, late.Round(time.Second)), nil
-		case late > limit:
-			return "", fmt.Errorf("the metric has %v of %d values after %v", n, values, limit)
+		case awsrequest.IsTransient(err):
+			return undecided(err), nil
+		case err != nil:
+			return nil, undecided(err)
+		case n < values: // more if Lambda repeats the invocation
+			missing = fmt.Errorf("the metric has %v of %d values after %v", n, values, limit)
 		}
-		if err := p.Sleep(ctx, pause); err != nil {
-			return "", undecided(err)
-		}
+		return missing, nil
+	})
+	if err != nil {
+		return "", err
 	}
+	return fmt.Sprintf("%d values after %v", values, p.Now().Sub(began).Round(time.Second)), nil
 }

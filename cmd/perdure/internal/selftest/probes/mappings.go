@@ -33,6 +33,8 @@ type FunctionConfig struct {
 
 // functionProbes checks assumptions about Lambda and its event source mappings.
 type functionProbes struct {
+	clock
+
 	FunctionConfig
 
 	Functions dynamo.FunctionAPI
@@ -40,8 +42,6 @@ type functionProbes struct {
 	Hub       string
 	Queues    *queueProbes
 	Table     *tableProbes
-	Now       func() time.Time
-	Sleep     func(ctx context.Context, d time.Duration) error
 }
 
 // checks returns groups of checks that may run concurrently.
@@ -129,12 +129,10 @@ func receives(all []probefunction.Record, name string) []probefunction.Record {
 func (p *functionProbes) await(
 	ctx context.Context, check string, want map[string]int,
 ) (all []probefunction.Record, err error) {
-	began := p.Now()
-	for {
+	err = p.until(ctx, receiveLimit, receivePause, func() (missing, err error) {
 		if all, err = p.records(ctx, check); err != nil {
 			return nil, err
 		}
-		var missing error
 		for name, n := range want {
 			switch got := receives(all, name); {
 			case len(got) == 0:
@@ -145,13 +143,9 @@ func (p *functionProbes) await(
 				missing = fmt.Errorf("message %q arrived %d of %d times in %v", name, len(got), n, receiveLimit)
 			}
 		}
-		if missing == nil || p.Now().Sub(began) > receiveLimit {
-			return all, missing
-		}
-		if err := p.Sleep(ctx, receivePause); err != nil {
-			return nil, undecided(err)
-		}
-	}
+		return missing, nil
+	})
+	return all, err
 }
 
 // partial sends messages that succeed, and messages whose invocation fails in two ways.
@@ -377,7 +371,7 @@ func (p *functionProbes) deduplicationWindow(ctx context.Context) (string, error
 	if err := p.sendTasks(ctx, p.MappedFIFOURL, m); err != nil {
 		return "", err
 	}
-	all, err := p.await(ctx, check, map[string]int{m.Name: 2}) //nolint:mnd // once more
+	all, err := p.await(ctx, check, map[string]int{m.Name: 2}) //nolint:mnd // one for each send
 	if err != nil {
 		return "", err
 	}

@@ -65,13 +65,14 @@ type Probes struct {
 // All returns groups of checks, which may run concurrently. Run the checks of a group one after the other. The slow
 // checks wait for minutes.
 func (p *Probes) All() (checks, slow [][]Check) {
-	queues := &queueProbes{Queues: p.Queues, QueueURLs: p.QueueURLs, Now: p.Now, Sleep: p.Sleep}
-	table := &tableProbes{Table: p.Table, TableName: p.TableName, Now: p.Now, Sleep: p.Sleep}
-	schedules := &scheduleProbes{Schedules: p.Schedules, Hub: p.Hub, Queues: queues, Now: p.Now, Sleep: p.Sleep}
+	c := clock{p.Now, p.Sleep}
+	queues := &queueProbes{clock: c, Queues: p.Queues, QueueURLs: p.QueueURLs}
+	table := &tableProbes{clock: c, Table: p.Table, TableName: p.TableName}
+	schedules := &scheduleProbes{clock: c, Schedules: p.Schedules, Hub: p.Hub, Queues: queues}
 	objects := &objectProbes{Objects: p.Bucket, Bucket: p.Hub.PayloadBucket}
 	function := &functionProbes{
-		FunctionConfig: p.FunctionConfig, Functions: p.Functions, Metrics: p.Metrics, Hub: p.Hub.Name,
-		Queues: queues, Table: table, Now: p.Now, Sleep: p.Sleep,
+		clock: c, FunctionConfig: p.FunctionConfig, Functions: p.Functions, Metrics: p.Metrics, Hub: p.Hub.Name,
+		Queues: queues, Table: table,
 	}
 	checks = append(function.checks(),
 		slices.Concat(queues.checks(), table.checks(), schedules.checks(), objects.checks()))

@@ -35,7 +35,7 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 	standard := cloud.Queues.Create("standard", simaws.QueueConfig{})
 	clients := simsdk.Clients(cloud, simsdk.Config())
 	clients.Schedules = &undeliverable{
-		ScheduleAPI: clients.Schedules, queues: clients.Queues, created: map[string]time.Time{},
+		ScheduleAPI: clients.Schedules, queues: clients.Queues, created: map[string]bool{},
 	}
 	clients.Queues = &purgedQueues{QueueAPI: clients.Queues, purge: cloud.Queues.PurgeQueue}
 	p := &Probes{
@@ -87,22 +87,22 @@ type undeliverable struct {
 	dynamo.ScheduleAPI
 
 	queues  dynamo.QueueAPI
-	created map[string]time.Time // by the name of the schedule
-	kept    bool                 // schedules do not delete themselves
-	lost    bool                 // there are no dead letters
+	created map[string]bool // by the name of the schedule
+	kept    bool            // schedules do not delete themselves
+	lost    bool            // there are no dead letters
 }
 
 func (u *undeliverable) CreateSchedule(
 	ctx context.Context, in *scheduler.CreateScheduleInput, opts ...func(*scheduler.Options),
 ) (*scheduler.CreateScheduleOutput, error) {
 	if in.Target.DeadLetterConfig == nil {
-		if u.kept && !u.created[*in.Name].IsZero() {
+		if u.kept && u.created[*in.Name] {
 			return nil, &schedulertypes.ConflictException{}
 		}
 		return u.ScheduleAPI.CreateSchedule(ctx, in, opts...)
 	}
 	_, name, _ := strings.Cut(*in.Target.DeadLetterConfig.Arn, "000000000000:")
-	u.created[*in.Name] = time.Now()
+	u.created[*in.Name] = true
 	if u.lost {
 		return &scheduler.CreateScheduleOutput{}, nil
 	}
@@ -193,7 +193,7 @@ func TestProbes_responseToPutIsLost_isUndecided(t *testing.T) {
 		}
 		return err
 	})
-	table := tableProbes{Table: p.Table, TableName: p.TableName, Now: p.Now, Sleep: p.Sleep}
+	table := tableProbes{clock: clock{p.Now, p.Sleep}, Table: p.Table, TableName: p.TableName}
 	detail, err := table.condition(t.Context())
 	if _, open := errors.AsType[*UndecidedError](err); !open || !strings.Contains(err.Error(), "no put succeeds") {
 		t.Errorf("got %q, %v", detail, err)

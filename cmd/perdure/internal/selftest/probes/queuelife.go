@@ -62,28 +62,26 @@ func (p *queueProbes) counts(ctx context.Context) (string, error) {
 	}
 	const name = types.QueueAttributeNameApproximateNumberOfMessages
 	began := p.Now()
-	for {
+	err := p.until(ctx, countLimit, countPause, func() (missing, err error) {
 		out, err := p.Queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 			QueueUrl: &p.PurgeURL, AttributeNames: []types.QueueAttributeName{name},
 		})
 		if err != nil {
-			return "", undecided(err)
+			return nil, undecided(err)
 		}
 		count, err := strconv.Atoi(out.Attributes[string(name)])
 		if err != nil {
-			return "", fmt.Errorf("count: %w", err)
+			return nil, fmt.Errorf("count: %w", err)
 		}
-		late := p.Now().Sub(began)
-		switch {
-		case count >= countMessages: // more if the SDK has repeated a send
-			return fmt.Sprintf("right after %.1f s", late.Seconds()), nil
-		case late > countLimit:
-			return "", fmt.Errorf("the queue with %d messages counts %d after %v", countMessages, count, countLimit)
+		if count < countMessages { // more if the SDK has repeated a send
+			missing = fmt.Errorf("the queue with %d messages counts %d after %v", countMessages, count, countLimit)
 		}
-		if err := p.Sleep(ctx, countPause); err != nil {
-			return "", undecided(err)
-		}
+		return missing, nil
+	})
+	if err != nil {
+		return "", err
 	}
+	return fmt.Sprintf("right after %.1f s", p.Now().Sub(began).Seconds()), nil
 }
 
 // purger is the call that purges a queue. Clients of SQS implement it.

@@ -17,11 +17,10 @@ import (
 
 // queueProbes checks assumptions about SQS.
 type queueProbes struct {
+	clock
+
 	Queues dynamo.QueueAPI
 	QueueURLs
-
-	Now   func() time.Time
-	Sleep func(ctx context.Context, d time.Duration) error
 }
 
 func (p *queueProbes) checks() []Check {

@@ -17,11 +17,11 @@ import (
 
 // scheduleProbes checks assumptions about EventBridge Scheduler.
 type scheduleProbes struct {
+	clock
+
 	Schedules dynamo.ScheduleAPI
 	Hub       dynamo.HubConfig
 	Queues    *queueProbes
-	Now       func() time.Time
-	Sleep     func(ctx context.Context, d time.Duration) error
 }
 
 func (p *scheduleProbes) checks() []Check {
@@ -66,8 +66,11 @@ func (p *scheduleProbes) delete(ctx context.Context, in *scheduler.CreateSchedul
 	return nil
 }
 
-// year is the time until a schedule is due that is deleted before.
-const year = 365 * 24 * time.Hour
+const (
+	// year is the time until a schedule is due that is deleted before.
+	year          = 365 * 24 * time.Hour
+	schedulePause = time.Second
+)
 
 // nameInUse creates two schedules with the same name, and deletes the first one.
 func (p *scheduleProbes) nameInUse(ctx context.Context) (string, error) {
@@ -105,9 +108,12 @@ func (p *scheduleProbes) deadLetter(ctx context.Context) (string, error) {
 		return "", undecided(err)
 	}
 	const limit = 4 * time.Minute // the local clock may be wrong
-	if err := p.until(ctx, limit, "no dead letter of an undeliverable schedule", func() (bool, error) {
+	if err := p.until(ctx, limit, schedulePause, func() (missing, err error) {
 		received, err := p.Queues.poll(ctx, p.Queues.ScheduleDeadURL, locked)
-		return len(received) > 0, undecided(err)
+		if err == nil && len(received) == 0 {
+			missing = fmt.Errorf("no dead letter of an undeliverable schedule in %v", limit)
+		}
+		return missing, undecided(err)
 	}); err != nil {
 		return "", err
 	}
@@ -130,31 +136,13 @@ func (p *scheduleProbes) createWhenFree(
 	ctx context.Context, in *scheduler.CreateScheduleInput, state string,
 ) error {
 	const limit = 3 * time.Minute
-	return p.until(ctx, limit, "the name of a schedule that was "+state+" is in use", func() (bool, error) {
-		err := p.create(ctx, in)
+	return p.until(ctx, limit, schedulePause, func() (missing, err error) {
+		err = p.create(ctx, in)
 		if _, inUse := errors.AsType[*types.ConflictException](err); inUse {
-			return false, nil
+			return fmt.Errorf("the name of a schedule that was %s is in use in %v", state, limit), nil
 		}
-		return true, undecided(err)
+		return nil, undecided(err)
 	})
-}
-
-// until waits until done returns true. After the limit, the error has the text.
-func (p *scheduleProbes) until(
-	ctx context.Context, limit time.Duration, text string, done func() (bool, error),
-) error {
-	const pause = time.Second
-	for began := p.Now(); ; {
-		if ok, err := done(); err != nil || ok {
-			return err
-		}
-		if p.Now().Sub(began) > limit {
-			return fmt.Errorf("%s in %v", text, limit)
-		}
-		if err := p.Sleep(ctx, pause); err != nil {
-			return undecided(err)
-		}
-	}
 }
 
 // queueARN returns the ARN of a queue.

@@ -19,10 +19,10 @@ import (
 
 // tableProbes checks assumptions about DynamoDB.
 type tableProbes struct {
+	clock
+
 	Table     dynamo.TableAPI
 	TableName string
-	Now       func() time.Time
-	Sleep     func(ctx context.Context, d time.Duration) error
 }
 
 func (p *tableProbes) checks() []Check {
@@ -399,22 +399,23 @@ func (p *tableProbes) indexLag(ctx context.Context) (string, error) {
 		}
 	}
 	const limit, pause = 10 * time.Second, 10 * time.Millisecond
-	for p.Now().Sub(began) < limit {
+	err := p.until(ctx, limit, pause, func() (missing, err error) {
 		out, err := p.Table.Query(ctx, &dynamodb.QueryInput{
 			TableName: &p.TableName, IndexName: aws.String(index), KeyConditionExpression: aws.String("gs = :gs"),
 			ExpressionAttributeValues: item{":gs": text("lag")},
 		})
 		switch {
 		case err != nil:
-			return "", undecided(err)
+			return nil, undecided(err)
 		case len(out.Items) > 1:
-			return "", errors.New("the index has an item without its key")
-		case len(out.Items) == 1:
-			return fmt.Sprintf("in the index after %d ms", p.Now().Sub(began).Milliseconds()), nil
+			return nil, errors.New("the index has an item without its key")
+		case len(out.Items) == 0:
+			missing = fmt.Errorf("not in the index after %v", limit)
 		}
-		if err := p.Sleep(ctx, pause); err != nil {
-			return "", undecided(err)
-		}
+		return missing, nil
+	})
+	if err != nil {
+		return "", err
 	}
-	return "", fmt.Errorf("not in the index after %v", limit)
+	return fmt.Sprintf("in the index after %d ms", p.Now().Sub(began).Milliseconds()), nil
 }
