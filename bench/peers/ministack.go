@@ -51,7 +51,7 @@ func openMinistack(ctx context.Context, _ string) (*Opened, error) {
 	config.APIOptions = append(config.APIOptions, e.count)
 	e.queues = sqs.NewFromConfig(config)
 	tables := dynamodb.NewFromConfig(config)
-	if _, err := tables.CreateTable(ctx, localcloud.TableInput(benchName)); err != nil {
+	if err := localcloud.EnsureTable(ctx, tables, localcloud.TableInput(benchName)); err != nil {
 		return o.failed(err)
 	}
 	where, err := e.createQueues(ctx)

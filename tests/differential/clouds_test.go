@@ -97,7 +97,7 @@ var realTable = sync.OnceValue(func() string { //nolint:gochecknoglobals // one 
 		}
 	}
 
-	_, err := dynamodb.NewFromConfig(config()).CreateTable(context.Background(), &dynamodb.CreateTableInput{
+	err := localcloud.EnsureTable(context.Background(), dynamodb.NewFromConfig(config()), &dynamodb.CreateTableInput{
 		TableName: &name, BillingMode: ddbtypes.BillingModePayPerRequest, KeySchema: keys("pk", "sk"),
 		AttributeDefinitions: []ddbtypes.AttributeDefinition{
 			attribute("pk", "S"), attribute("sk", "S"), attribute("g", "S"), attribute("rank", "N"),

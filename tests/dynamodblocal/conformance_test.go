@@ -72,7 +72,7 @@ type emulator struct {
 func (e *emulator) hub(t *testing.T, c providertest.Config) providertest.Hub {
 	t.Helper()
 	name := fmt.Sprintf("conformance-%x-%d", time.Now().UnixNano(), e.hubs.Add(1))
-	localcloud.CreateTable(t, e.tables, name)
+	localcloud.CreateTable(t, e.tables, localcloud.TableInput(name))
 	queues := simaws.New().Queues
 	return dynamotest.Cloud{
 		Options: []dynamo.Option{dynamoknobs.WithRollup(1)}, // the suite has no long histories

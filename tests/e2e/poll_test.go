@@ -123,6 +123,7 @@ func pollOnlyHub(t *testing.T, name string) {
 	}
 	_, err = ssm.NewFromConfig(cfg).PutParameter(t.Context(), &ssm.PutParameterInput{
 		Name: aws.String(dynamo.ParameterName(name)), Value: aws.String(string(b)), Type: ssmtypes.ParameterTypeString,
+		Overwrite: aws.Bool(true), // the SDK repeats a request whose response is lost
 	})
 	if err != nil {
 		t.Fatal(err)

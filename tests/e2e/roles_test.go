@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
@@ -35,6 +37,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/client/sigv4"
 	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/localcloud"
 )
 
 // rolesPage has the policies of the personas, and the operations that they permit.
@@ -113,15 +116,12 @@ func assume(t *testing.T, name, policy string) aws.Config {
 	name = "least-privilege-" + strings.ReplaceAll(name, " ", "-")
 	trust := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sts:AssumeRole",` +
 		`"Principal":{"AWS":"arn:aws:iam::` + account + `:root"}}]}`
-	role, err := roles.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: &trust})
-	if err != nil {
-		t.Fatal(err)
-	}
+	role := createRole(t, roles, &iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: &trust})
 	if _, err := roles.PutRolePolicy(t.Context(),
 		&iam.PutRolePolicyInput{RoleName: &name, PolicyName: &name, PolicyDocument: &policy}); err != nil {
 		t.Fatal(err)
 	}
-	session, err := tokens.AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: role.Role.Arn, RoleSessionName: &name})
+	session, err := tokens.AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: role.Arn, RoleSessionName: &name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +129,52 @@ func assume(t *testing.T, name, policy string) aws.Config {
 	root.Credentials = credentials.NewStaticCredentialsProvider(*session.Credentials.AccessKeyId,
 		*session.Credentials.SecretAccessKey, *session.Credentials.SessionToken)
 	return root
+}
+
+// createRole returns a new role. The SDK repeats a request whose response is lost, so the role can exist already.
+func createRole(t *testing.T, roles *iam.Client, in *iam.CreateRoleInput) *iamtypes.Role {
+	t.Helper()
+	created, err := roles.CreateRole(t.Context(), in)
+	if err == nil {
+		return created.Role
+	}
+	if _, exists := errors.AsType[*iamtypes.EntityAlreadyExistsException](err); !exists {
+		t.Fatal(err)
+	}
+	found, err := roles.GetRole(t.Context(), &iam.GetRoleInput{RoleName: in.RoleName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Role
+}
+
+// lossy is an HTTP client that loses its first response.
+type lossy struct{ lost bool }
+
+func (l *lossy) Do(r *http.Request) (*http.Response, error) {
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil || l.lost {
+		return answer, err
+	}
+	l.lost = true
+	return nil, errors.Join(syscall.ECONNRESET, answer.Body.Close())
+}
+
+// A busy machine loses responses. The helpers of the tests then find what the repeated request found.
+func TestCreate_lostResponse_findsWhatExists(t *testing.T) {
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, trust := t.Name(), `{"Version":"2012-10-17","Statement":[]}`
+	cfg.HTTPClient = &lossy{}
+	in := &iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: &trust}
+	role := createRole(t, iam.NewFromConfig(cfg), in)
+	if *role.RoleName != name {
+		t.Errorf("got role %q", *role.RoleName)
+	}
+	cfg.HTTPClient = &lossy{}
+	localcloud.CreateTable(t, dynamodb.NewFromConfig(cfg), localcloud.TableInput(name))
 }
 
 // toAPI is an HTTP client that finds the host of the API, whose name does not resolve.

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
+	"github.com/perdure/perdure/tests/localcloud"
 )
 
 // orderTable is a table of the caller, separate from the table of the hub.
@@ -30,16 +31,13 @@ func openOrders(t *testing.T) orderTable {
 		t.Fatal(err)
 	}
 	o := orderTable{t, dynamodb.NewFromConfig(cfg), t.Name()}
-	_, err = o.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+	localcloud.CreateTable(t, o.Client, &dynamodb.CreateTableInput{
 		TableName: &o.table, BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{
 			{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS},
 		},
 		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return o
 }
 

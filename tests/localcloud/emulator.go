@@ -73,7 +73,7 @@ func (e *Emulator) Harness() providertest.Harness {
 func (e *Emulator) Hub(t *testing.T, c providertest.Config) providertest.Hub {
 	t.Helper()
 	name := fmt.Sprintf("conformance-%x-%d", time.Now().UnixNano(), e.hubs.Add(1))
-	CreateTable(t, e.Tables, name)
+	CreateTable(t, e.Tables, TableInput(name))
 	if err := e.Bucket.PutObject(t.Context(), name, "", nil); err != nil { // a PUT without a key creates a bucket
 		t.Fatal(err)
 	}

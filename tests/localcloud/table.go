@@ -1,6 +1,8 @@
 package localcloud
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -8,12 +10,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// CreateTable creates a table with the definition of the stack and its own name, without a stack.
-func CreateTable(tb testing.TB, client *dynamodb.Client, name string) {
+// CreateTable creates a table.
+func CreateTable(tb testing.TB, client *dynamodb.Client, in *dynamodb.CreateTableInput) {
 	tb.Helper()
-	if _, err := client.CreateTable(tb.Context(), TableInput(name)); err != nil {
+	if err := EnsureTable(tb.Context(), client, in); err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// EnsureTable creates a table if none has its name. The SDK repeats a request whose response is lost, so a new name can
+// also be that of a table that exists.
+func EnsureTable(ctx context.Context, client *dynamodb.Client, in *dynamodb.CreateTableInput) error {
+	_, err := client.CreateTable(ctx, in)
+	if _, exists := errors.AsType[*types.ResourceInUseException](err); exists {
+		return nil
+	}
+	return err
 }
 
 // TableInput returns the input of CreateTable for a table with the definition of the stack.

@@ -22,16 +22,13 @@ func TestPrepareStart_callersOwnTable_sharesTransaction(t *testing.T) {
 	p := e.Hub(t, providertest.Config{Visibility: time.Minute}).Provider
 	hub := client.New(p)
 	orders := p.(*dynamo.Provider).Config().Table + "-orders"
-	_, err := e.Tables.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+	localcloud.CreateTable(t, e.Tables, &dynamodb.CreateTableInput{
 		TableName: &orders, BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{
 			{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS},
 		},
 		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	save := func(order string, start provider.PreparedStart) error {
 		put := types.Put{
 			TableName: &orders, Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: order}},
