@@ -39,7 +39,7 @@ func TestHeartbeat_anotherIsWrittenFirst_failsIfThatIsOfALaterAttempt(t *testing
 			provider.ActivityRecord{HeartbeatAttempt: 2, LastHeartbeatAt: began.Add(time.Hour)}, false,
 		},
 		"attempt has ended": {
-			provider.ActivityRecord{HeartbeatAttempt: 2, LastHeartbeatAt: began, TimedOutAttempt: 2}, true,
+			provider.ActivityRecord{HeartbeatAttempt: 2, LastHeartbeatAt: began, EndedAttempt: 2}, true,
 		},
 	} {
 		h := &overtaking{fakeprovider.New(func() time.Time { return began }, "hello"), tt.other}

@@ -36,9 +36,9 @@ type ActivityRecord struct {
 	Pending        *PendingAttempt
 	PendingAttempt int
 	// HeartbeatAttempt is the attempt of the last heartbeat that was sent with a completion token, or 0.
-	// TimedOutAttempt is the last pending attempt that TimeOutPending ended. Heartbeats of that attempt are rejected
+	// EndedAttempt is the last pending attempt that EndPending ended. Heartbeats of that attempt are rejected
 	// (Completions.HeartbeatPending).
-	HeartbeatAttempt, TimedOutAttempt int
+	HeartbeatAttempt, EndedAttempt int
 }
 
 // Unknown reports whether UnknownAt is later than all other recorded times of the activity. failedAt is the time of the

@@ -22,12 +22,13 @@ type Completions interface {
 	// ErrNotFound if the segment was deleted or does not schedule the activity.
 	ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (WorkItem, error)
 	// HeartbeatPending writes a heartbeat that was sent with a completion token. If a later heartbeat or a heartbeat of
-	// a later attempt is stored, or if TimeOutPending ended the attempt, nothing is written and counted is false.
+	// a later attempt is stored, or if EndPending ended the attempt, nothing is written and counted is false.
 	HeartbeatPending(ctx context.Context, executionID string, b PendingHeartbeat) (counted bool, err error)
-	// TimeOutPending ends a pending attempt that timed out, so that its later heartbeats are rejected. lastHeartbeatAt
-	// is the time of the stored heartbeat, or zero if no heartbeat is stored. If lastHeartbeatAt differs from the
-	// stored time, nothing is written and ended is false. The call is idempotent.
-	TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int,
+	// EndPending ends a pending attempt that timed out or was completed, so that its later heartbeats are rejected, and
+	// a completion that repeats the first one before its turn. lastHeartbeatAt is the time of the stored heartbeat, or
+	// zero if no heartbeat is stored. If lastHeartbeatAt differs from the stored time, nothing is written and ended is
+	// false. The call is idempotent.
+	EndPending(ctx context.Context, executionID string, activityID int64, attempt int,
 		lastHeartbeatAt time.Time) (ended bool, err error)
 }
 

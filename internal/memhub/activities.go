@@ -98,7 +98,7 @@ func (f *facts) put(n *provider.ActivityRecord) {
 	r.CancelOutcome = cmp.Or(n.CancelOutcome, r.CancelOutcome)
 	r.UnknownBuild = cmp.Or(n.UnknownBuild, r.UnknownBuild)
 	r.HeartbeatAttempt = cmp.Or(n.HeartbeatAttempt, r.HeartbeatAttempt)
-	r.TimedOutAttempt = cmp.Or(n.TimedOutAttempt, r.TimedOutAttempt)
+	r.EndedAttempt = cmp.Or(n.EndedAttempt, r.EndedAttempt)
 	if len(n.Details) > 0 {
 		r.Details = slices.Clone(n.Details)
 	}
@@ -148,7 +148,7 @@ func (st *activities) HeartbeatPending(
 	return callFor(ctx, st.base, func() (bool, error) {
 		r := st.factsOf(executionID).record(b.ActivityID)
 		late := r.HeartbeatAttempt > b.Attempt || r.HeartbeatAttempt == b.Attempt && r.LastHeartbeatAt.After(b.At)
-		if late || r.TimedOutAttempt >= b.Attempt {
+		if late || r.EndedAttempt >= b.Attempt {
 			return false, nil
 		}
 		r.LastHeartbeatAt, r.HeartbeatAttempt = b.At, b.Attempt
@@ -162,16 +162,16 @@ func (st *activities) HeartbeatPending(
 	})
 }
 
-// TimeOutPending implements provider.Completions.
-func (st *activities) TimeOutPending(
+// EndPending implements provider.Completions.
+func (st *activities) EndPending(
 	ctx context.Context, executionID string, activityID int64, attempt int, lastHeartbeatAt time.Time,
 ) (ended bool, err error) {
 	return callFor(ctx, st.base, func() (bool, error) {
 		r := st.factsOf(executionID).record(activityID)
-		if r.TimedOutAttempt != attempt && !r.LastHeartbeatAt.Equal(lastHeartbeatAt) {
+		if r.EndedAttempt != attempt && !r.LastHeartbeatAt.Equal(lastHeartbeatAt) {
 			return false, nil
 		}
-		r.TimedOutAttempt = attempt
+		r.EndedAttempt = attempt
 		return true, nil
 	})
 }

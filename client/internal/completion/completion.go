@@ -138,9 +138,9 @@ func (t *attempt) checkOpen(ctx context.Context) (cancelled bool, err error) {
 	}
 }
 
-// timedOut reports whether the attempt timed out, according to the activity's record. It does not use the clock of the
-// token holder, because that clock can be wrong.
-func (t *attempt) timedOut(r *provider.ActivityRecord) bool { return r.TimedOutAttempt >= t.Attempt }
+// hasEnded reports whether the attempt timed out or sent its outcome, according to the activity's record. It does not
+// use the clock of the token holder, because that clock can be wrong.
+func (t *attempt) hasEnded(r *provider.ActivityRecord) bool { return r.EndedAttempt >= t.Attempt }
 
 // end sends the outcome of the attempt, as its worker would have done.
 func (t *attempt) end(ctx context.Context, o *provider.ActivityOutcome) error {
@@ -151,7 +151,7 @@ func (t *attempt) end(ctx context.Context, o *provider.ActivityOutcome) error {
 	if err != nil {
 		return err
 	}
-	if t.timedOut(&record) { // a timeout or an outcome that is not in the history yet
+	if t.hasEnded(&record) { // which is not in the history yet
 		return t.rejected(ActivityEnded)
 	}
 	if err := t.complete(ctx, t.hub.Now().UTC(), o); err != nil {
@@ -225,6 +225,6 @@ func runID(o *provider.ActivityOutcome) string {
 // endHeartbeats makes later heartbeats of the attempt fail, because its outcome has been sent. Errors are ignored.
 func (t *attempt) endHeartbeats(ctx context.Context, record *provider.ActivityRecord) {
 	if record.HeartbeatAttempt == t.Attempt {
-		_, _ = t.hub.TimeOutPending(ctx, t.ExecutionID, t.ActivityID, t.Attempt, record.LastHeartbeatAt)
+		_, _ = t.hub.EndPending(ctx, t.ExecutionID, t.ActivityID, t.Attempt, record.LastHeartbeatAt)
 	}
 }

@@ -29,14 +29,14 @@ func (t *attempt) heartbeat(ctx context.Context, details json.RawMessage) (cance
 	return cancel, t.recordHeartbeat(ctx, cancel.Requested, details)
 }
 
-// recordHeartbeat stores a heartbeat unless the attempt timed out or the last heartbeat is recent.
+// recordHeartbeat stores a heartbeat unless the attempt has ended or the last heartbeat is recent.
 func (t *attempt) recordHeartbeat(ctx context.Context, cancelled bool, details json.RawMessage) error {
 	record, err := t.hub.ReadActivityRecord(ctx, t.ExecutionID, t.ActivityID)
 	if err != nil {
 		return err
 	}
 	now := t.hub.Now().UTC()
-	if t.timedOut(&record) {
+	if t.hasEnded(&record) {
 		return t.rejected(ActivityEnded)
 	}
 	cancelRecorded := !cancelled || !record.SeenAt.IsZero()
@@ -59,7 +59,7 @@ func (t *attempt) recordHeartbeat(ctx context.Context, cancelled bool, details j
 		return err
 	}
 	record, err = t.hub.ReadActivityRecord(ctx, t.ExecutionID, t.ActivityID)
-	if err == nil && (t.timedOut(&record) || record.HeartbeatAttempt > t.Attempt) {
+	if err == nil && (t.hasEnded(&record) || record.HeartbeatAttempt > t.Attempt) {
 		err = t.rejected(ActivityEnded)
 	} // otherwise a process whose clock is ahead has stored a later heartbeat
 	return err

@@ -36,7 +36,7 @@ type Backend interface {
 		ctx context.Context, instanceID, executionID string, segment, activityID int64,
 	) (provider.WorkItem, error)
 	HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error)
-	TimeOutPending(
+	EndPending(
 		ctx context.Context, executionID string, activityID int64, attempt int, lastHeartbeatAt time.Time,
 	) (ended bool, err error)
 	ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error)

@@ -151,7 +151,7 @@ func (u *pendingUpdates) check(ctx context.Context, c *check, was *provider.Acti
 			u.checkLater(c, was, &seen, at)
 			return nil
 		}
-		ended, err := u.Provider.TimeOutPending(ctx, u.x.Head().ExecutionID, id, was.Attempt, record.LastHeartbeatAt)
+		ended, err := u.Provider.EndPending(ctx, u.x.Head().ExecutionID, id, was.Attempt, record.LastHeartbeatAt)
 		if err != nil {
 			return err
 		}

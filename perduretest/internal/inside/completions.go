@@ -31,11 +31,11 @@ func (b *completions) HeartbeatPending(
 	return counted, err
 }
 
-func (b *completions) TimeOutPending(
+func (b *completions) EndPending(
 	ctx context.Context, executionID string, activityID int64, attempt int, lastHeartbeatAt time.Time,
 ) (ended bool, err error) {
 	b.run(ctx, func(ctx context.Context) {
-		ended, err = b.Provider.TimeOutPending(ctx, executionID, activityID, attempt, lastHeartbeatAt)
+		ended, err = b.Provider.EndPending(ctx, executionID, activityID, attempt, lastHeartbeatAt)
 	})
 	return ended, err
 }

@@ -20,7 +20,7 @@ func (as *Store) HeartbeatPending(
 	set := "SET #beatenAt = :beat, #beatOf = :attempt"
 	in := &dynamodb.UpdateItemInput{
 		Key:                      table.ExecutionKey(executionID, table.ActivitySK(b.ActivityID)),
-		ExpressionAttributeNames: table.Names(attrHeartbeatAt, attrHeartbeatOf, attrTimedOutOf),
+		ExpressionAttributeNames: table.Names(attrHeartbeatAt, attrHeartbeatOf, attrEndedOf),
 		ExpressionAttributeValues: table.Item{
 			":beat": table.Str(table.FormatTime(b.At)), valueAttempt: table.Num(int64(b.Attempt)),
 		},
@@ -44,15 +44,15 @@ func (as *Store) HeartbeatPending(
 	return counted, wrapError(executionID, b.ActivityID, err)
 }
 
-// TimeOutPending updates the activity record, on condition that the stored heartbeat is the one that the caller has
+// EndPending updates the activity record, on condition that the stored heartbeat is the one that the caller has
 // read.
-func (as *Store) TimeOutPending(
+func (as *Store) EndPending(
 	ctx context.Context, executionID string, activityID int64, attempt int, lastHeartbeatAt time.Time,
 ) (ended bool, err error) {
 	in := &dynamodb.UpdateItemInput{
 		Key:                       table.ExecutionKey(executionID, table.ActivitySK(activityID)),
 		UpdateExpression:          aws.String("SET #overOf = :attempt"),
-		ExpressionAttributeNames:  table.Names(attrHeartbeatAt, attrTimedOutOf),
+		ExpressionAttributeNames:  table.Names(attrHeartbeatAt, attrEndedOf),
 		ExpressionAttributeValues: table.Item{valueAttempt: table.Num(int64(attempt))},
 		ConditionExpression:       aws.String("#overOf = :attempt OR attribute_not_exists(#beatenAt)"),
 	}

@@ -34,7 +34,7 @@ const (
 
 	// AttrPending and AttrPendingOf are also attributes of an attempt record.
 	attrHeartbeatOf = "beatOf"
-	attrTimedOutOf  = "overOf"
+	attrEndedOf     = "overOf"
 )
 
 // PutActivityRecords updates one item per record, concurrently.
@@ -181,7 +181,7 @@ func decodeActivityRecord(it table.Item) (provider.ActivityRecord, error) {
 		InvocationTimeouts:       int(table.GetNumber(it, attrTimeouts)),
 		PendingAttempt:           int(table.GetNumber(it, AttrPendingOf)),
 		HeartbeatAttempt:         int(table.GetNumber(it, attrHeartbeatOf)),
-		TimedOutAttempt:          int(table.GetNumber(it, attrTimedOutOf)),
+		EndedAttempt:             int(table.GetNumber(it, attrEndedOf)),
 	}
 	id, err := strconv.ParseInt(strings.TrimPrefix(table.GetString(it, table.AttrSK), table.SKActivities), 10, 64)
 	r.ActivityID = id

@@ -258,7 +258,7 @@ func (e holding) heartbeat(attempt int, at time.Time, details string) bool {
 // endAttempt ends attempt 1 of activity #3.
 func (e holding) endAttempt(heartbeatAt time.Time) bool {
 	e.F.T.Helper()
-	ended, err := e.F.Provider.TimeOutPending(e.F.Ctx(), e.Instance.ExecutionID, 3, 1, heartbeatAt)
+	ended, err := e.F.Provider.EndPending(e.F.Ctx(), e.Instance.ExecutionID, 3, 1, heartbeatAt)
 	e.F.Must(err)
 	return ended
 }
@@ -291,7 +291,7 @@ func pendingHeartbeats(f *kit.Fixture) {
 	f.WantEqual("cancelled", []bool{seen, again}, []bool{true, true})
 	wantRecord(f, e.Instance.ExecutionID, provider.ActivityRecord{
 		ActivityID: 3, LastHeartbeatAt: second.Add(3 * time.Second), SeenAt: second.Add(2 * time.Second),
-		Details: json.RawMessage(`{"page":1}`), HeartbeatAttempt: 2, TimedOutAttempt: 1,
+		Details: json.RawMessage(`{"page":1}`), HeartbeatAttempt: 2, EndedAttempt: 1,
 	})
 }
 
