@@ -12,8 +12,8 @@ type Continuation struct {
 	Input history.Payload
 	// Events contains the external events that the code has not observed, in the order of arrival.
 	Events []history.CarriedEvent
-	// EventIDs contains the IDs of the last 256 external events that the execution received, oldest first. Older IDs
-	// that Inputs contain precede these.
+	// EventIDs contains the IDs of the last 256 external events that the execution received, oldest first. Before them
+	// are the IDs of older events, if Inputs still has those events.
 	EventIDs []string
 	// Inputs contains inputs that were parked behind the one on which the code continued as new, updates that arrived
 	// before the code began, and inputs of PassOn. No message delivers them again.

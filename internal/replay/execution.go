@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/internal/replay/coroutine"
 	"github.com/perdure/perdure/internal/replay/identity"
 	"github.com/perdure/perdure/internal/replay/journal"
+	"github.com/perdure/perdure/internal/replay/loading"
 	"github.com/perdure/perdure/internal/replay/mailbox"
 	"github.com/perdure/perdure/internal/replay/panics"
-	"github.com/perdure/perdure/internal/replay/payloads"
 	"github.com/perdure/perdure/internal/replay/tasks"
 	"github.com/perdure/perdure/internal/replay/updates"
 )
@@ -28,7 +28,7 @@ type execution struct {
 	tasks     tasks.Set
 	scopes    tasks.Scopes
 	mail      *mailbox.Mailbox // nil until it is needed
-	payloads  payloads.Loader
+	payloads  loading.Loader
 	parked    *parkedInputs // nil until an input is parked
 	continued *Continuation // the state for the next execution, once this turn has continued as new
 
@@ -58,7 +58,7 @@ func newExecution(o Orchestration, opts *Options) *execution {
 	x.scheduler.Init(&coroutine.Options{
 		ExecutionRef: ref, Mark: fmt.Sprintf("%s %p", opts.ExecutionID, x), Logger: opts.Logger, Faults: opts.Faults,
 	})
-	x.payloads.Init(&payloads.Options{
+	x.payloads.Init(&loading.Options{
 		ExecutionRef: ref, SegmentOf: opts.SegmentOf, Fetch: opts.Fetch, Decoder: opts.Decoder,
 	})
 	taskOptions := &tasks.Options{ExecutionRef: ref, ExactRetries: opts.ExactRetries}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/loading"
 )
 
 // parkedBytes limits the documents of the parked inputs that one turn takes.
@@ -19,7 +19,7 @@ type parkedInputs struct {
 }
 
 // add returns the parked inputs together with the inputs of an event. It replaces large documents by references.
-func (p *parkedInputs) add(ev *history.Event, loader *payloads.Loader) *parkedInputs {
+func (p *parkedInputs) add(ev *history.Event, loader *loading.Loader) *parkedInputs {
 	if p == nil {
 		p = &parkedInputs{}
 	}

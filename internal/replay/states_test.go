@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/loading"
 )
 
 func TestLifecycle_started_releasesInput(t *testing.T) {
@@ -52,7 +52,7 @@ func TestParkedInputs_untilATurnTakesThem_areBlocked(t *testing.T) {
 		t.Error("nil parkedInputs is not empty")
 	}
 
-	p = p.add(parked(), &payloads.Loader{})
+	p = p.add(parked(), &loading.Loader{})
 	if !p.isBlocked() || p.count() == 0 {
 		t.Error("not blocked by parked inputs")
 	}
@@ -70,7 +70,7 @@ func TestParkedInputs_untilATurnTakesThem_areBlocked(t *testing.T) {
 func TestParkedInputs_notApplied_areInherited(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{0, 2} {
-		p := (*parkedInputs)(nil).add(parked(), &payloads.Loader{})
+		p := (*parkedInputs)(nil).add(parked(), &loading.Loader{})
 		turn := &Turn{MostParked: most, Inputs: [][]history.Event{{{Kind: history.CancelRequested}}}}
 		if alone := p.take(turn); alone != most || len(p.inputs) != (3-most)%3 {
 			t.Errorf("got %d consumed, %d left", alone, len(p.inputs))

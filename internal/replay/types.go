@@ -3,9 +3,9 @@ package replay
 import (
 	"github.com/perdure/perdure/internal/replay/coroutine"
 	"github.com/perdure/perdure/internal/replay/journal"
+	"github.com/perdure/perdure/internal/replay/loading"
 	"github.com/perdure/perdure/internal/replay/mailbox"
 	"github.com/perdure/perdure/internal/replay/panics"
-	"github.com/perdure/perdure/internal/replay/payloads"
 	"github.com/perdure/perdure/internal/replay/tasks"
 )
 
@@ -22,7 +22,7 @@ type WaitEnd = mailbox.WaitEnd
 type Differences = journal.Differences
 
 // PayloadDecoder decodes and compares the encoded payloads of an execution.
-type PayloadDecoder = payloads.Decoder
+type PayloadDecoder = loading.Decoder
 
 // NondeterminismError is returned if the decisions of an orchestration's code differ from its history.
 type NondeterminismError = journal.NondeterminismError
@@ -35,7 +35,7 @@ type ForeignGoroutineError = coroutine.ForeignGoroutineError
 type QueryMisuseError = coroutine.QueryMisuseError
 
 // FetchError is returned if a document could not be read from the position to which a reference points.
-type FetchError = payloads.FetchError
+type FetchError = loading.FetchError
 
 // Panic is a panic value with a known failure. An orchestration that panics with it fails with this failure instead of
 // history.TypePanic.

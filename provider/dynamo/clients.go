@@ -13,7 +13,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/perdure/perdure/internal/awsrequest"
-	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
+	"github.com/perdure/perdure/provider/dynamo/internal/payloadstore"
 	"github.com/perdure/perdure/provider/dynamo/internal/queryinvoke"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
@@ -41,18 +41,18 @@ type ScheduleAPI = timers.API
 // BucketAPI contains the S3 operations that a Provider calls if the hub has a payload store. FromConfig returns an
 // implementation that is smaller than the SDK's client. Implementations must be safe for concurrent use, and return the
 // errors of the SDK, or provider.ErrNotFound.
-type BucketAPI = payloads.Bucket
+type BucketAPI = payloadstore.Bucket
 
 // NewBucket returns an S3 client with the region, credentials, endpoint and HTTP client of a configuration.
-func NewBucket(cfg aws.Config) BucketAPI { return payloads.NewClient(cfg, defaults().Now) }
+func NewBucket(cfg aws.Config) BucketAPI { return payloadstore.NewClient(cfg, defaults().Now) }
 
 // ExpiryRule is a lifecycle rule of a bucket that deletes objects.
-type ExpiryRule = payloads.ExpiryRule
+type ExpiryRule = payloadstore.ExpiryRule
 
 // ExpiryRules returns the enabled lifecycle rules of a bucket that delete objects. It requires the permission
 // s3:GetLifecycleConfiguration.
 func ExpiryRules(ctx context.Context, cfg aws.Config, bucket string) ([]ExpiryRule, error) {
-	return payloads.NewClient(cfg, defaults().Now).ExpiryRules(ctx, bucket)
+	return payloadstore.NewClient(cfg, defaults().Now).ExpiryRules(ctx, bucket)
 }
 
 // ParameterName returns the name of the SSM parameter that holds a hub's configuration.

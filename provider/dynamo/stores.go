@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/lists"
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
-	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
+	"github.com/perdure/perdure/provider/dynamo/internal/payloadstore"
 	"github.com/perdure/perdure/provider/dynamo/internal/queryinvoke"
 	"github.com/perdure/perdure/provider/dynamo/internal/reconcile"
 	"github.com/perdure/perdure/provider/dynamo/internal/rejections"
@@ -54,7 +54,7 @@ type stores struct {
 	table      *table.Table
 	tokens     *tokens.Keys
 	queue      *sqsqueue.Queues
-	payloads   *payloads.Store // nil if the hub has no bucket
+	payloads   *payloadstore.Store // nil if the hub has no bucket
 	inbox      *inbox.Inbox
 	cancels    *cancels.Store
 	builds     *builds.Builds
@@ -122,7 +122,7 @@ func (st *stores) addOperations(hub *HubConfig, clients Clients, s *settings) {
 		Table: st.table, Inbox: st.inbox, Builds: st.builds, Timers: st.timers, Instances: st.instances,
 		Segments: st.segments, Outbox: st.outbox,
 	}, s.Now)
-	st.payloads = payloads.New(clients.Bucket, hub.PayloadBucket, hub.Name, s.Now)
+	st.payloads = payloadstore.New(clients.Bucket, hub.PayloadBucket, hub.Name, s.Now)
 	eraser := erasure.New(st.table, st.cancels, st.payloads, s.Now)
 	st.deletion = deletion.New(deletion.Stores{
 		Table: st.table, Instances: st.instances, Segments: st.segments, Cancels: st.cancels, Updates: st.updates,

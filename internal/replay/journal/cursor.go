@@ -2,14 +2,14 @@ package journal
 
 import (
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/loading"
 )
 
 // Cursor is the position of an execution in its history. During a replay, it moves over the past. Later, it assigns IDs
 // to the events of turns.
 type Cursor struct {
 	options   *Options
-	payloads  *payloads.Loader
+	payloads  *loading.Loader
 	replaying bool
 	past      []history.Event // nil unless replaying
 	at        int             // the index of the next event of past

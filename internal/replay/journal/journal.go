@@ -8,7 +8,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/faults"
-	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/loading"
 )
 
 // Options describe an execution.
@@ -28,7 +28,7 @@ type Journal struct {
 }
 
 // Init prepares a new Journal. It compares encoded inputs with the loader.
-func (j *Journal) Init(opts *Options, loader *payloads.Loader) {
+func (j *Journal) Init(opts *Options, loader *loading.Loader) {
 	j.options = *opts
 	j.Cursor.options = &j.options
 	j.Cursor.payloads = loader

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/loading"
 )
 
 const (
@@ -49,7 +49,7 @@ func (m *Mailbox) Carry() []history.CarriedEvent {
 		if _, inline := e.Data.Referable(); !inline || n <= referenceBytes {
 			continue
 		}
-		if n <= payloads.CopyLimit && copied+n <= carriedInline {
+		if n <= loading.CopyLimit && copied+n <= carriedInline {
 			copied += n
 			continue
 		}
@@ -77,12 +77,12 @@ func (m *Mailbox) CarryIDs(without []string) []string {
 
 // ReferenceLargeData replaces large data in memory by references if there is too much of it.
 func (m *Mailbox) ReferenceLargeData() {
-	if m == nil || !m.payloads.CanRefer() || m.freeBytes() <= payloads.MemoryLimit {
+	if m == nil || !m.payloads.CanRefer() || m.freeBytes() <= loading.MemoryLimit {
 		return
 	}
 	kept := 0
 	for _, e := range m.unobserved() {
-		if kept += len(e.Data); kept > payloads.MemoryLimit && len(e.Data) > payloads.CopyLimit {
+		if kept += len(e.Data); kept > loading.MemoryLimit && len(e.Data) > loading.CopyLimit {
 			e.Data = m.payloads.Refer(e.at, e.Data) // a task that holds the event has its document
 		}
 	}

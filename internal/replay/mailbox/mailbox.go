@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/loading"
 	"github.com/perdure/perdure/internal/replay/tasks"
 )
 
@@ -38,7 +38,7 @@ func byArrival(a, b *event) int { return cmp.Compare(a.number, b.number) }
 // event, because the task loses a race or is cancelled, the event returns to the mailbox. A nil Mailbox is empty.
 type Mailbox struct {
 	tasks    *tasks.Set
-	payloads *payloads.Loader
+	payloads *loading.Loader
 	arrived  int
 	free     map[string][]*event      // by name, in the order of arrival
 	waiting  map[string][]*tasks.Task // by name, in the order of subscription
@@ -50,7 +50,7 @@ type Mailbox struct {
 
 // New returns an empty Mailbox and registers it as the events of set. If recordEnds is true, the Mailbox records the
 // ends of waits.
-func New(set *tasks.Set, loader *payloads.Loader, recordEnds bool) *Mailbox {
+func New(set *tasks.Set, loader *loading.Loader, recordEnds bool) *Mailbox {
 	m := &Mailbox{
 		tasks:    set,
 		payloads: loader,

@@ -5,7 +5,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay/journal"
-	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/loading"
 )
 
 // Events holds the external events of an execution, and the tasks that wait for them.
@@ -49,7 +49,7 @@ type Set struct {
 	scheduler *Scheduler
 	scopes    *Scopes
 	children  children
-	payloads  *payloads.Loader
+	payloads  *loading.Loader
 	events    Events
 	open      map[int64]*Task // without an outcome in the history, even if cancelled; by the last scheduling event
 	untaken   int             // bytes of results that the code has not taken
@@ -57,7 +57,7 @@ type Set struct {
 }
 
 // Init prepares a new Set and the Scopes of the same execution.
-func (s *Set) Init(opts *Options, scheduler *Scheduler, scopes *Scopes, j *journal.Journal, loader *payloads.Loader) {
+func (s *Set) Init(opts *Options, scheduler *Scheduler, scopes *Scopes, j *journal.Journal, loader *loading.Loader) {
 	s.options = *opts
 	s.scheduler, s.scopes, s.payloads = scheduler, scopes, loader
 	s.children = children{set: s, journal: j}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay/journal"
-	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/loading"
 )
 
 // A settled child is not retried, and a warm instance releases its input.
@@ -15,7 +15,7 @@ func TestChild_settled_releasesInput(t *testing.T) {
 	var set Set
 	var scopes Scopes
 	set.Init(&Options{ExecutionRef: &history.ExecutionRef{}}, &Scheduler{}, &scopes, &journal.Journal{},
-		&payloads.Loader{})
+		&loading.Loader{})
 	child := set.Schedule(scopes.Root(), &history.Event{
 		ID: 3, Kind: history.SubOrchestrationScheduled, Input: history.Payload("1"), Retry: &history.RetryPolicy{},
 	})

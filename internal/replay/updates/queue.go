@@ -5,7 +5,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay/journal"
-	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/loading"
 )
 
 // Serialized handlers process the updates of an execution in the order in which they were accepted.
@@ -55,7 +55,7 @@ func (u *Updates) ReferenceLargeData() {
 	kept := 0
 	for _, waiting := range [][]*update{u.queue, u.received} {
 		for _, w := range waiting {
-			if kept += len(w.data); kept > payloads.MemoryLimit {
+			if kept += len(w.data); kept > loading.MemoryLimit {
 				w.refer(u.parts.Payloads)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay/identity"
 	"github.com/perdure/perdure/internal/replay/journal"
-	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/loading"
 	"github.com/perdure/perdure/internal/replay/tasks"
 )
 
@@ -47,7 +47,7 @@ type Parts struct {
 	Journal   *journal.Journal
 	Scheduler *tasks.Scheduler
 	Tasks     *tasks.Set
-	Payloads  *payloads.Loader
+	Payloads  *loading.Loader
 	Identity  *identity.Identity
 }
 
@@ -87,8 +87,8 @@ func newUpdate(ev *history.Event, data history.Payload, dataEvent int64) *update
 
 // refer replaces large data of a waiting update by a reference. The event may belong to the running turn, so it cannot
 // be fetched before the commit. Call refer only at the end of a turn, or for the next execution.
-func (u *update) refer(l *payloads.Loader) {
-	if len(u.data) > payloads.CopyLimit {
+func (u *update) refer(l *loading.Loader) {
+	if len(u.data) > loading.CopyLimit {
 		u.data = l.Refer(history.DataLocation{EventID: u.dataEvent}, u.data)
 	}
 }

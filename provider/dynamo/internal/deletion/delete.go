@@ -20,7 +20,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo/internal/erasure"
 	"github.com/perdure/perdure/provider/dynamo/internal/instances"
 	"github.com/perdure/perdure/provider/dynamo/internal/outbox"
-	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
+	"github.com/perdure/perdure/provider/dynamo/internal/payloadstore"
 	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 	"github.com/perdure/perdure/provider/dynamo/internal/timers"
@@ -35,7 +35,7 @@ type Stores struct {
 	Segments  *segments.Store
 	Cancels   *cancels.Store
 	Updates   *updates.Store
-	Payloads  *payloads.Store
+	Payloads  *payloadstore.Store
 	Timers    *timers.Timers
 	Outbox    *outbox.Outbox
 	Eraser    *erasure.Eraser
@@ -188,8 +188,9 @@ func addAttribute(u *types.Update, attribute, value string) {
 	u.ExpressionAttributeValues[":"+attribute] = table.Str(value)
 }
 
-// markDeleting returns the update that makes an instance Deleting, on condition that the execution is its current one.
-// It stores the watermark for the tombstone, because the segment that contains it will be erased.
+// markDeleting returns the update that makes an instance Deleting, on condition that the execution is its current one
+// and no deletion has begun. It stores the watermark for the tombstone, because the segment that contains it will be
+// erased.
 func (dl *Deleter) markDeleting(in *provider.Instance, watermark provider.Position, now time.Time) *types.Update {
 	return &types.Update{
 		Key: table.InstanceKey(in.InstanceID),

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
 	"github.com/perdure/perdure/provider/dynamo/internal/cancels"
-	"github.com/perdure/perdure/provider/dynamo/internal/payloads"
+	"github.com/perdure/perdure/provider/dynamo/internal/payloadstore"
 	"github.com/perdure/perdure/provider/dynamo/internal/segments"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
@@ -22,12 +22,12 @@ import (
 type Eraser struct {
 	table    *table.Table
 	cancels  *cancels.Store
-	payloads *payloads.Store // nil if the hub has no bucket
+	payloads *payloadstore.Store // nil if the hub has no bucket
 	now      func() time.Time
 }
 
 // New returns an eraser.
-func New(t *table.Table, c *cancels.Store, p *payloads.Store, now func() time.Time) *Eraser {
+func New(t *table.Table, c *cancels.Store, p *payloadstore.Store, now func() time.Time) *Eraser {
 	return &Eraser{table: t, cancels: c, payloads: p, now: now}
 }
 
@@ -117,10 +117,9 @@ func (er *Eraser) erasureWrites(
 
 // Summary is a summary of the items with an execution's key.
 type Summary struct {
-	Last     int64          // the number of the last segment
-	stubs    map[int64]bool // the segments that are stubs already
-	Others   []string       // sort keys of items to delete: parts after the first one, activity records
-	Decided  []string       // sort keys of turns' cancel decisions
+	Last     int64    // the number of the last segment
+	Others   []string // sort keys of items to delete: parts after the first one, activity records
+	Decided  []string // sort keys of turns' cancel decisions
 	Previous string
 	// watermark is the position of the last consumed message.
 	Watermark provider.Position
@@ -128,7 +127,7 @@ type Summary struct {
 
 // Summarize returns the summary of all items with an execution's key.
 func Summarize(items []table.Item) Summary {
-	r := Summary{stubs: map[int64]bool{}}
+	var r Summary
 	for _, it := range items {
 		sk := table.GetString(it, table.AttrSK)
 		if table.IsCancelDecision(sk) {
@@ -147,7 +146,6 @@ func Summarize(items []table.Item) Summary {
 			r.Others = append(r.Others, sk)
 			continue
 		}
-		r.stubs[sequence] = table.IsStub(it)
 		if sequence == 0 {
 			r.Previous = table.GetString(it, table.AttrPrevious)
 		}

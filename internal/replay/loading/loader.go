@@ -1,6 +1,6 @@
-// Package payloads loads the data that an execution needs. The data may be at another position of the history, encoded
+// Package loading loads the data that an execution needs. The data may be at another position of the history, encoded
 // by a codec, or in a payload store.
-package payloads
+package loading
 
 import (
 	"encoding/json"

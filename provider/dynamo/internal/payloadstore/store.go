@@ -1,5 +1,5 @@
-// Package payloads stores payloads outside the history, in the S3 bucket of a hub.
-package payloads
+// Package payloadstore stores payloads outside the history, in the S3 bucket of a hub.
+package payloadstore
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package payloads
+package payloadstore
 
 import (
 	"bytes"

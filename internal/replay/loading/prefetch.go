@@ -1,4 +1,4 @@
-package payloads
+package loading
 
 import (
 	"slices"
