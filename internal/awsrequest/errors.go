@@ -1,10 +1,12 @@
 package awsrequest
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -58,8 +60,8 @@ func (e *APIError) ErrorFault() smithy.ErrorFault {
 // HTTPStatusCode returns the HTTP status, like the response errors of the SDK.
 func (e *APIError) HTTPStatusCode() int { return e.Status }
 
-// DecodeError decodes an error response. S3 has the error as root element, CloudFormation below it. The response to a
-// HEAD request, or of a proxy, has no error in its body.
+// DecodeError decodes an error response. S3 has the error as root element, CloudFormation below it. CloudWatch Logs has
+// it in JSON. The response to a HEAD request, or of a proxy, has no error in its body.
 func DecodeError(operation string, status int, body []byte) *APIError {
 	type awsError struct {
 		Code    string `xml:"Code"`
@@ -74,6 +76,14 @@ func DecodeError(operation string, status int, body []byte) *APIError {
 	found := decoded.awsError
 	if found.Code == "" {
 		found = decoded.Nested
+	}
+	if found.Code == "" {
+		var document struct {
+			Type    string `json:"__type"`
+			Message string `json:"message"` // also Message
+		}
+		_ = json.Unmarshal(body, &document)
+		found.Code, found.Message = document.Type[strings.LastIndex(document.Type, "#")+1:], document.Message
 	}
 	return &APIError{Operation: operation, Code: found.Code, Message: found.Message, Status: status}
 }

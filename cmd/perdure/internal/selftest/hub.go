@@ -68,13 +68,15 @@ func openHub(ctx context.Context, env *cli.Env, d *deployed) (*hub, error) {
 		progress: term.LineWriter{Writer: env.Stderr}, now: env.Now, sleep: env.Sleep, probes: &probes.Probes{
 			Clients: dynamo.FromConfig(cfg), Hub: operated.Config, Now: env.Now, Sleep: env.Sleep,
 			Metrics:   newMetrics(&cfg, env.Now),
+			Logs:      newLogs(&cfg, env.Now),
 			TableName: d.physical(probeTable), QueueURLs: probes.QueueURLs{
 				StandardURL: d.physical(probeQueue), FIFOURL: d.physical(probeFIFO),
 				RedriveURL: d.physical(probeRedrive), DeadLettersURL: d.physical(probeDead),
 				PurgeURL: d.physical(probePurge), ScheduleDeadURL: d.physical(probeScheduleDead),
 			}, FunctionConfig: probes.FunctionConfig{
 				MappedName: d.physical(probeFunction), CalledName: d.physical(probeCalled),
-				MappedURL: d.physical(probeMapped), MappedFIFOURL: d.physical(probeMappedFIFO),
+				MappedLogs: d.physical(probeFunction + "Logs"),
+				MappedURL:  d.physical(probeMapped), MappedFIFOURL: d.physical(probeMappedFIFO),
 			},
 		},
 	}, nil

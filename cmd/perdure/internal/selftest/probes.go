@@ -129,8 +129,11 @@ func functionResources() map[string]any {
 			"Runtime":   "provided.al2023", "Handler": "bootstrap", "Architectures": []any{ref("Architecture")},
 			"Code":       properties{"S3Bucket": ref("CodeBucket"), "S3Key": sub("${CodePrefix}${WorkerBuild}.zip")},
 			"MemorySize": memory, "Timeout": probes.FunctionTimeout, "Role": arn(probeRole),
-			"Environment":   properties{"Variables": properties{probefunction.TableVariable: ref(probeTable)}},
-			"LoggingConfig": properties{"LogFormat": "JSON", "LogGroup": ref(id + "Logs")},
+			"Environment": properties{"Variables": properties{probefunction.TableVariable: ref(probeTable)}},
+			"LoggingConfig": properties{ // as those of a hub
+				"LogFormat": "JSON", "LogGroup": ref(id + "Logs"), "SystemLogLevel": "WARN",
+				"ApplicationLogLevel": "INFO",
+			},
 		})
 	}
 	return map[string]any{

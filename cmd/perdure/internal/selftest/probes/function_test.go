@@ -4,8 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -60,7 +62,10 @@ type mistake struct {
 	deleted        bool // a batch fails if the function deletes one of its messages
 	otherEnv       bool // each invocation has a new environment
 	denied         bool
-	repeated       bool // a failed asynchronous invocation is repeated
+	repeated       bool   // a failed asynchronous invocation is repeated
+	tooLarge       bool   // large batches never run
+	unlogged       string // text of lines that the log lacks
+	verbose        bool   // the log has lines of all levels
 }
 
 // limitedTable has the permissions of the function.
@@ -102,15 +107,16 @@ func (t *limitedTable) TransactWriteItems(
 func newFunction(cloud *simaws.Cloud, p *Probes) *simulatedFunction {
 	timeout := FunctionTimeout * time.Second
 	p.FunctionConfig = FunctionConfig{
-		MappedName: "mapped", CalledName: "called",
+		MappedName: "mapped", CalledName: "called", MappedLogs: "logs",
 		MappedURL: cloud.Queues.Create("mapped", simaws.QueueConfig{VisibilityTimeout: timeout}),
 		MappedFIFOURL: cloud.Queues.Create("mapped.fifo", simaws.QueueConfig{
 			VisibilityTimeout: timeout, PerGroupDeduplication: true,
 		}),
 	}
+	lines, _ := p.Logs.(*simulatedLogs)
 	return &simulatedFunction{
 		Function: probefunction.Function{
-			Table: &limitedTable{TableAPI: p.Table}, Queues: p.Queues, TableName: p.TableName, Log: io.Discard,
+			Table: &limitedTable{TableAPI: p.Table}, Queues: p.Queues, TableName: p.TableName, Log: lines,
 		},
 		cloud: cloud, config: p.FunctionConfig,
 	}
@@ -135,6 +141,9 @@ func (f *simulatedFunction) serve(t *testing.T) {
 }
 
 func (f *simulatedFunction) handleMessages(ctx context.Context, messages []sqstypes.Message) ([]string, error) {
+	if f.mistake.tooLarge && len(messages) > 1 {
+		return nil, errors.New("too large")
+	}
 	if f.mistake.dropped && messages[0].Attributes["ApproximateReceiveCount"] == "1" {
 		return nil, errors.New("throttled")
 	}
@@ -205,6 +214,8 @@ func (f *simulatedFunction) Invoke(
 	if f.mistake.denied {
 		return nil, errDenied
 	}
+	lines, _ := f.Log.(*simulatedLogs)
+	lines.unlogged, lines.verbose = f.mistake.unlogged, f.mistake.verbose
 	if in.InvocationType == lambdatypes.InvocationTypeEvent {
 		f.running.Go(func() {
 			_, err := f.Handle(ctx, &e)
@@ -232,7 +243,11 @@ func (f *simulatedFunction) Invoke(
 		close(ended)
 	})
 	failed := func(text string) (*lambda.InvokeOutput, error) {
-		return &lambda.InvokeOutput{FunctionError: aws.String("Unhandled"), Payload: []byte(text)}, nil
+		out := &lambda.InvokeOutput{FunctionError: aws.String("Unhandled"), Payload: []byte(text)}
+		id := "request-" + time.Now().String()
+		awsmiddleware.SetRequestIDMetadata(&out.ResultMetadata, id)
+		fmt.Fprintf(f.Log, "%s\n%s\n", text, id) // the library logs the error, Lambda the ID
+		return out, nil
 	}
 	select {
 	case <-ended:
@@ -275,6 +290,90 @@ func (f *simulatedFunction) Invoke(
 	return &lambda.InvokeOutput{Payload: payload}, err
 }
 
+// simulatedLogs has the lines of the function.
+type simulatedLogs struct {
+	mu       sync.Mutex
+	text     strings.Builder
+	unlogged string // a text of lines that are lost, or ""
+	verbose  bool   // lines of the level DEBUG are not dropped
+}
+
+func (l *simulatedLogs) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *simulatedLogs) Lines(_ context.Context, group, text string) (lines []string, err error) {
+	if group != "logs" {
+		return nil, errors.New("no such group")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		lost := l.unlogged != "" && strings.Contains(line, l.unlogged)
+		low := strings.Contains(line, "DEBUG") && strings.Contains(line, `"time"`) && !l.verbose
+		if strings.Contains(line, text) && !lost && !low {
+			lines = append(lines, line)
+		}
+	}
+	return lines, nil
+}
+
+// The second part of a batch must not run before the first part, in which a message failed, runs again.
+func TestSplitOrder_eachSequenceOfRuns_isJudged(t *testing.T) {
+	t.Parallel()
+	began := time.Unix(1000, 0)
+	const failed, second, again, third = "1", "2", "3", "4" // invocations, in the order of their start
+	run := func(name int, invocation string, receives int, received time.Duration) probefunction.Record {
+		started, _ := time.ParseDuration(invocation + "m")
+		return probefunction.Record{
+			Task: probefunction.Task{Name: strconv.Itoa(name)}, Invocation: invocation, Receives: receives,
+			FirstReceivedAt: began.Add(received), StartedAt: began.Add(started + time.Duration(name)*time.Second),
+		}
+	}
+	// runs returns those of a batch whose messages from split on were in another invocation.
+	runs := func(split int, other string, received time.Duration) (all []probefunction.Record) {
+		all = append(all, run(0, "0", 1, 0), run(0, failed, 2, 0))
+		for n := 1; n < split; n++ {
+			all = append(all, run(n, failed, 1, 0))
+		}
+		for n := 1; n < split; n++ {
+			all = append(all, run(n, again, 2, 0))
+		}
+		for n := split; n < splitMessages; n++ {
+			all = append(all, run(n, other, 1, received))
+		}
+		return all
+	}
+	late := runs(6, third, 0)
+	for i := range late {
+		if late[i].Name == "1" {
+			late[i].Receives++
+		}
+	}
+	for want, c := range map[string]struct {
+		all       []probefunction.Record
+		undecided bool
+	}{
+		"":                                   {all: runs(6, third, 0)},
+		"message 6 ran before message 5":     {all: runs(6, second, 0)},
+		"one invocation had the whole batch": {all: runs(9, third, 0), undecided: true},
+		"the messages were not received together":         {all: runs(6, third, time.Minute), undecided: true},
+		"message 8 did not arrive":                        {all: runs(6, third, 0)[:14], undecided: true},
+		"receive 1 of message 1 did not run the function": {all: late, undecided: true},
+		"message 1 of the failed invocation did not arrive again": {
+			all: slices.Concat(runs(6, third, 0)[:7], runs(6, third, 0)[12:]), undecided: true,
+		},
+	} {
+		_, err := splitOrder(c.all, "1")
+		_, open := errors.AsType[*UndecidedError](err)
+		if open != c.undecided || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
 // simulatedMetrics has the values of a metric after a minute.
 type simulatedMetrics struct{ values float64 }
 
@@ -291,22 +390,26 @@ func TestFunctionProbes_accountDiffers_checkReportsIt(t *testing.T) {
 		check   string
 		mistake mistake
 	}{
-		"arrived 1 of 2 times":                    {"mapping-partial", mistake{complete: true}},
-		"arrived 2 times after an empty list":     {"mapping-partial", mistake{empty: true}},
-		"timeout of 6 s (unchanged) arrived":      {"mapping-visibility", mistake{visible: true}},
-		"timeout of 1 s (shorter0) arrived after": {"mapping-visibility", mistake{deaf: true}},
-		"a message of another group arrived 2":    {"mapping-groups", mistake{strict: true}},
-		`message "other-0" arrived 2 times`:       {"mapping-early-delete", mistake{deleted: true}},
-		"invocations are concurrent":              {"mapping-concurrency", mistake{unlimited: true}},
-		"counted 0 ticks in the next invocation":  {"lambda-freeze", mistake{forgetful: true}},
-		"ticks between two invocations":           {"lambda-freeze", mistake{thawed: true}},
-		"the clock of the function advanced by":   {"lambda-freeze", mistake{wrongClock: true}},
-		"the function failed":                     {"lambda-deadline", mistake{early: true}},
-		"a timeout of 6s ended after 12s":         {"lambda-deadline", mistake{late: true}},
-		"the error of a timeout is":               {"lambda-deadline", mistake{otherText: true}},
-		"a failed invocation was repeated after":  {"lambda-async", mistake{repeated: true}},
-		"a response of 6600000 bytes in JSON is":  {"lambda-size", mistake{largest: true}},
-		"a request of 6600000 bytes is accepted":  {"lambda-size", mistake{largestRequest: true}},
+		"arrived 1 of 2 times":                     {"mapping-partial", mistake{complete: true}},
+		"arrived 2 times after an empty list":      {"mapping-partial", mistake{empty: true}},
+		"timeout of 6 s (unchanged) arrived":       {"mapping-visibility", mistake{visible: true}},
+		"timeout of 1 s (shorter0) arrived after":  {"mapping-visibility", mistake{deaf: true}},
+		"a message of another group arrived 2":     {"mapping-groups", mistake{strict: true}},
+		`message "other-0" arrived 2 times`:        {"mapping-early-delete", mistake{deleted: true}},
+		"invocations are concurrent":               {"mapping-concurrency", mistake{unlimited: true}},
+		"counted 0 ticks in the next invocation":   {"lambda-freeze", mistake{forgetful: true}},
+		"ticks between two invocations":            {"lambda-freeze", mistake{thawed: true}},
+		"the clock of the function advanced by":    {"lambda-freeze", mistake{wrongClock: true}},
+		"the function failed":                      {"lambda-deadline", mistake{early: true}},
+		"a timeout of 6s ended after 12s":          {"lambda-deadline", mistake{late: true}},
+		"the error of a timeout is":                {"lambda-deadline", mistake{otherText: true}},
+		"a line without a level is not in the log": {"lambda-log-level", mistake{unlogged: "-plain"}},
+		"a line without a time is not in the log":  {"lambda-log-level", mistake{unlogged: "-untimed"}},
+		"the error of an invocation is not in":     {"lambda-log-level", mistake{unlogged: "-rejected"}},
+		"exceeds its timeout is not in the log":    {"lambda-log-level", mistake{unlogged: "request-"}},
+		"a failed invocation was repeated after":   {"lambda-async", mistake{repeated: true}},
+		"a response of 6600000 bytes in JSON is":   {"lambda-size", mistake{largest: true}},
+		"a request of 6600000 bytes is accepted":   {"lambda-size", mistake{largestRequest: true}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -380,6 +483,9 @@ func TestFunctionProbes_otherCause_isUndecided(t *testing.T) {
 	}{
 		"the next invocation ran in another environment": {"lambda-freeze", mistake{otherEnv: true}},
 		"receive 1 of message":                           {"mapping-visibility", mistake{dropped: true}},
+		"message 8 did not arrive in 3m0s":               {"mapping-split", mistake{tooLarge: true}},
+		"a line of a lower level is in the log too":      {"lambda-log-level", mistake{verbose: true}},
+		"is not in the log after 2m0s":                   {"lambda-log-level", mistake{unlogged: "e"}},
 		"OutOfMemory":                                    {"lambda-size", mistake{failing: true}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -396,7 +502,7 @@ func TestFunctionProbes_functionDoesNotRun_isUndecided(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"mapping-partial", "mapping-visibility", "mapping-groups", "mapping-early-delete", "mapping-concurrency",
-		"sqs-dedup-window",
+		"sqs-dedup-window", "mapping-split",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			_, err := simulated(t, nil).check(name).Run(t.Context())

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
@@ -17,52 +16,36 @@ import (
 	"github.com/perdure/perdure/internal/awsrequest"
 )
 
-// functionError is an error of the function, or of Lambda instead of it.
-type functionError struct{ text string }
+// lambdaProbes checks assumptions about Lambda functions.
+type lambdaProbes struct {
+	*functionClient
 
-func (e *functionError) Error() string { return "the function failed: " + e.text }
-
-// isTimeout reports whether the error has the texts of a timeout that queries know.
-func (e *functionError) isTimeout() bool {
-	return strings.Contains(e.text, "Sandbox.Timedout") || strings.Contains(e.text, "Task timed out")
+	Metrics MetricAPI
+	Logs    LogAPI
+	Hub     string
 }
 
-// isTooLarge reports whether Lambda rejected the response because of its size.
-func (e *functionError) isTooLarge() bool { return strings.Contains(e.text, "TooLarge") }
-
-// once disables the retries of the SDK.
-func once(o *lambda.Options) { o.Retryer = aws.NopRetryer{} }
-
-// call invokes the function without mapping.
-func (p *functionProbes) call(ctx context.Context, c *probefunction.Call) (*probefunction.Response, error) {
-	return p.invoke(ctx, p.CalledName, c)
+// checks returns checks that call the function one after the other. A concurrent call would start another environment.
+func (p *lambdaProbes) checks() []Check {
+	return []Check{
+		{Name: "lambda-freeze", Assumptions: []string{"A51"}, Run: p.freeze},
+		{Name: "lambda-deadline", Assumptions: []string{"A53", "A62"}, Run: p.deadline},
+		{Name: "lambda-size", Assumptions: []string{"A57"}, Run: p.size},
+		{Name: "iam-leading-keys", Assumptions: []string{"A151"}, Run: p.leadingKeys},
+	}
 }
 
-// invoke invokes a function. The error is undecided. Its cause is a functionError if the function ended without a
-// response.
-func (p *functionProbes) invoke(
-	ctx context.Context, function string, c *probefunction.Call,
-) (*probefunction.Response, error) {
-	payload, err := json.Marshal(map[string]any{"call": c})
-	if err != nil {
-		return nil, undecided(fmt.Errorf("encode call: %w", err))
+// slowChecks returns groups of checks that wait for minutes.
+func (p *lambdaProbes) slowChecks() [][]Check {
+	return [][]Check{
+		{{Name: "lambda-async", Assumptions: []string{"A66"}, Run: p.async, Slow: true}},
+		{{Name: "lambda-log-level", Assumptions: []string{"A59", "A60"}, Run: p.logLevel, Slow: true}},
+		{{Name: "cloudwatch-metrics", Assumptions: []string{"A181"}, Run: p.metrics, Slow: true}},
 	}
-	out, err := p.Functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: &function, Payload: payload}, once)
-	if err != nil {
-		return nil, undecided(fmt.Errorf("invoke: %w", err))
-	}
-	if out.FunctionError != nil {
-		return nil, undecided(&functionError{string(out.Payload)})
-	}
-	var r probefunction.Response
-	if err := json.Unmarshal(out.Payload, &r); err != nil {
-		return nil, undecided(fmt.Errorf("decode response: %w", err))
-	}
-	return &r, nil
 }
 
 // freeze starts a goroutine that continues after the invocation, and looks at it in a later one.
-func (p *functionProbes) freeze(ctx context.Context) (string, error) {
+func (p *lambdaProbes) freeze(ctx context.Context) (string, error) {
 	const tries = 5
 	for range tries {
 		detail, err := p.freezeOnce(ctx)
@@ -74,7 +57,7 @@ func (p *functionProbes) freeze(ctx context.Context) (string, error) {
 }
 
 // freezeOnce returns an empty detail if the invocations ran in different environments.
-func (p *functionProbes) freezeOnce(ctx context.Context) (detail string, err error) {
+func (p *lambdaProbes) freezeOnce(ctx context.Context) (detail string, err error) {
 	const pause, joined, clocks = 5 * time.Second, time.Second, 2 * time.Second
 	const half = 2 // of the ticks that are possible
 	first, err := p.call(ctx, &probefunction.Call{Count: true})
@@ -104,7 +87,7 @@ func (p *functionProbes) freezeOnce(ctx context.Context) (detail string, err err
 }
 
 // deadline lets the function respond shortly before its deadline, and after it.
-func (p *functionProbes) deadline(ctx context.Context) (string, error) {
+func (p *lambdaProbes) deadline(ctx context.Context) (string, error) {
 	const timeout, starts = FunctionTimeout * time.Second, 3 * time.Second
 	early, late := 500*time.Millisecond, -2*starts
 	r, err := p.call(ctx, &probefunction.Call{UntilDeadline: &early})
@@ -133,7 +116,7 @@ func (p *functionProbes) deadline(ctx context.Context) (string, error) {
 }
 
 // size sends large requests, and requests responses with many characters that JSON escapes.
-func (p *functionProbes) size(ctx context.Context) (string, error) {
+func (p *lambdaProbes) size(ctx context.Context) (string, error) {
 	const accepted, rejected = 3_112_000, 3_300_000
 	const escaped = 2 // bytes of a quotation mark; the API sends up to 6,225,920 bytes
 	r, err := p.call(ctx, &probefunction.Call{Quotes: accepted})
@@ -165,7 +148,7 @@ func (p *functionProbes) size(ctx context.Context) (string, error) {
 }
 
 // leadingKeys lets the function put items whose partition keys its role allows, and others, alone and in a transaction.
-func (p *functionProbes) leadingKeys(ctx context.Context) (string, error) {
+func (p *lambdaProbes) leadingKeys(ctx context.Context) (string, error) {
 	const denied = "AccessDeniedException"
 	allowed, other := probefunction.Partition("iam-leading-keys"), otherName
 	for _, c := range []struct {
@@ -193,7 +176,7 @@ func (p *functionProbes) leadingKeys(ctx context.Context) (string, error) {
 }
 
 // async invokes the function asynchronously with a message that fails. By default, Lambda would retry after a minute.
-func (p *functionProbes) async(ctx context.Context) (string, error) {
+func (p *lambdaProbes) async(ctx context.Context) (string, error) {
 	const check, wait = "lambda-async", 90 * time.Second
 	body, err := json.Marshal(probefunction.Task{Check: check, Name: check, Failure: probefunction.Returned})
 	if err != nil {
@@ -239,7 +222,7 @@ type MetricAPI interface {
 type Metric struct{ Namespace, Name, Dimension, Value string }
 
 // metrics lets the function log a metric with 100 values, as functions of a hub do.
-func (p *functionProbes) metrics(ctx context.Context) (string, error) {
+func (p *lambdaProbes) metrics(ctx context.Context) (string, error) {
 	const values, limit, pause = 100, 5 * time.Minute, 10 * time.Second
 	m := Metric{"perdure", "SelfTest", "hub", p.Hub}
 	began := p.Now()

@@ -58,6 +58,7 @@ type Probes struct {
 	// Hub has the schedule group, a queue and a role for its schedules, and the bucket of the payload store.
 	Hub     dynamo.HubConfig
 	Metrics MetricAPI
+	Logs    LogAPI
 	Now     func() time.Time
 	Sleep   func(ctx context.Context, d time.Duration) error
 }
@@ -70,13 +71,14 @@ func (p *Probes) All() (checks, slow [][]Check) {
 	table := &tableProbes{clock: c, Table: p.Table, TableName: p.TableName}
 	schedules := &scheduleProbes{clock: c, Schedules: p.Schedules, Hub: p.Hub, Queues: queues}
 	objects := &objectProbes{Objects: p.Bucket, Bucket: p.Hub.PayloadBucket}
-	function := &functionProbes{
-		clock: c, FunctionConfig: p.FunctionConfig, Functions: p.Functions, Metrics: p.Metrics, Hub: p.Hub.Name,
-		Queues: queues, Table: table,
+	function := &functionClient{
+		clock: c, FunctionConfig: p.FunctionConfig, Functions: p.Functions, Queues: queues, Table: table,
 	}
-	checks = append(function.checks(),
+	mappings := &mappingProbes{function}
+	functions := &lambdaProbes{functionClient: function, Metrics: p.Metrics, Logs: p.Logs, Hub: p.Hub.Name}
+	checks = append(mappings.checks(), functions.checks(),
 		slices.Concat(queues.checks(), table.checks(), schedules.checks(), objects.checks()))
-	slow = append(function.slowChecks(), schedules.slowChecks())
+	slow = append(slices.Concat(mappings.slowChecks(), functions.slowChecks()), schedules.slowChecks())
 	for _, group := range slices.Concat(checks, slow) {
 		for i := range group {
 			run := group[i].Run

@@ -3,14 +3,17 @@ package probes
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	dynamodbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -35,7 +38,7 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 	standard := cloud.Queues.Create("standard", simaws.QueueConfig{})
 	clients := simsdk.Clients(cloud, simsdk.Config())
 	clients.Schedules = &undeliverable{
-		ScheduleAPI: clients.Schedules, queues: clients.Queues, created: map[string]bool{},
+		ScheduleAPI: clients.Schedules, queues: clients.Queues, created: map[string]bool{}, live: map[string]bool{},
 	}
 	clients.Queues = &purgedQueues{QueueAPI: clients.Queues, purge: cloud.Queues.PurgeQueue}
 	p := &Probes{
@@ -54,7 +57,7 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 			ScheduleGroup: "default", TimersARN: cloud.Queues.ARN(standard),
 			ScheduleRoleARN: "arn:aws:iam::000000000000:role/schedules", PayloadBucket: "payloads",
 		},
-		Metrics: &simulatedMetrics{values: 100}, Now: time.Now, Sleep: sleep.For,
+		Metrics: &simulatedMetrics{values: 100}, Logs: &simulatedLogs{}, Now: time.Now, Sleep: sleep.For,
 	}
 	p.Functions = newFunction(cloud, p)
 	return p
@@ -88,8 +91,47 @@ type undeliverable struct {
 
 	queues  dynamo.QueueAPI
 	created map[string]bool // by the name of the schedule
+	live    map[string]bool // schedules that the simulation has
 	kept    bool            // schedules do not delete themselves
 	lost    bool            // there are no dead letters
+	offset  bool            // a page begins after the number of schedules of the pages before it
+}
+
+// ListSchedules lists the names with a prefix. The token of a page is the last name before it.
+func (u *undeliverable) ListSchedules(
+	_ context.Context, in *scheduler.ListSchedulesInput, _ ...func(*scheduler.Options),
+) (*scheduler.ListSchedulesOutput, error) {
+	out := &scheduler.ListSchedulesOutput{}
+	after := aws.ToString(in.NextToken)
+	skipped, _ := strconv.Atoi(after)
+	for i, name := range slices.Sorted(maps.Keys(u.live)) {
+		passed := name <= after
+		if u.offset {
+			passed = i < skipped
+		}
+		if passed || !strings.HasPrefix(name, *in.NamePrefix) {
+			continue
+		}
+		out.Schedules = append(out.Schedules, schedulertypes.ScheduleSummary{Name: &name})
+		if len(out.Schedules) == int(aws.ToInt32(in.MaxResults)) {
+			out.NextToken = &name
+			if u.offset {
+				out.NextToken = aws.String(strconv.Itoa(i + 1))
+			}
+			break
+		}
+	}
+	return out, nil
+}
+
+func (u *undeliverable) DeleteSchedule(
+	ctx context.Context, in *scheduler.DeleteScheduleInput, opts ...func(*scheduler.Options),
+) (*scheduler.DeleteScheduleOutput, error) {
+	out, err := u.ScheduleAPI.DeleteSchedule(ctx, in, opts...)
+	if err == nil {
+		delete(u.live, *in.Name)
+	}
+	return out, err
 }
 
 func (u *undeliverable) CreateSchedule(
@@ -99,7 +141,11 @@ func (u *undeliverable) CreateSchedule(
 		if u.kept && u.created[*in.Name] {
 			return nil, &schedulertypes.ConflictException{}
 		}
-		return u.ScheduleAPI.CreateSchedule(ctx, in, opts...)
+		out, err := u.ScheduleAPI.CreateSchedule(ctx, in, opts...)
+		if err == nil {
+			u.live[*in.Name] = true
+		}
+		return out, err
 	}
 	_, name, _ := strings.Cut(*in.Target.DeadLetterConfig.Arn, "000000000000:")
 	u.created[*in.Name] = true
@@ -124,7 +170,7 @@ func TestProbes_simulatedAccount_holds(t *testing.T) {
 		f.serve(t)
 		for _, c := range p.all() {
 			detail, err := c.Run(t.Context())
-			if _, ok := errors.AsType[*UndecidedError](err); ok && c.Name == "dynamodb-conflict" {
+			if _, ok := errors.AsType[*UndecidedError](err); ok && strings.HasPrefix(c.Name, "dynamodb-conflict") {
 				continue // the simulation has conflicts only if a test produces them
 			}
 			if err != nil || detail == "" {
@@ -212,6 +258,25 @@ func TestProbes_missingObjectNotRead_isUndecided(t *testing.T) {
 	}
 }
 
+// All failed conditions of a transaction are reported beside a conflict, or they are not.
+func TestProbes_conflictingTransactions_reasonsDecide(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{conditionFailed: "", "None": "a failed condition is not reported"} {
+		p := simulated(t, func(_ context.Context, c simaws.Call, call func() error) error {
+			if c.Operation != "TransactWriteItems" {
+				return call()
+			}
+			return &dynamodbtypes.TransactionCanceledException{CancellationReasons: []dynamodbtypes.CancellationReason{
+				{Code: aws.String("TransactionConflict")}, {Code: &code},
+			}}
+		})
+		_, err := p.check("dynamodb-conflict-reasons").Run(t.Context())
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", code, err)
+		}
+	}
+}
+
 // emptyQueues counts no messages.
 type emptyQueues struct{ dynamo.QueueAPI }
 
@@ -237,6 +302,10 @@ func TestProbes_accountDiffers_checkReportsIt(t *testing.T) {
 			u, _ := p.Schedules.(*undeliverable)
 			u.lost = true
 		}, "no dead letter of an undeliverable schedule"},
+		"schedule-list": {func(p *Probes) {
+			u, _ := p.Schedules.(*undeliverable)
+			u.offset = true
+		}, "pages of 3 schedules omit 3 of 9 while others are deleted"},
 		"s3-list":        {func(p *Probes) { p.Bucket = unsortedBucket{p.Bucket} }, "got the order"},
 		"s3-consistency": {func(p *Probes) { p.Bucket = lossyBucket{p.Bucket} }, "not found"},
 		"s3-missing":     {func(p *Probes) { p.Bucket = otherBucket{p.Bucket, "AccessDenied", 403} }, "as AccessDenied with status 403"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,7 +26,10 @@ type scheduleProbes struct {
 }
 
 func (p *scheduleProbes) checks() []Check {
-	return []Check{{Name: "schedule-replace", Assumptions: []string{"A102"}, Run: p.nameInUse}}
+	return []Check{
+		{Name: "schedule-replace", Assumptions: []string{"A102"}, Run: p.nameInUse},
+		{Name: "schedule-list", Assumptions: []string{"A108"}, Run: p.list},
+	}
 }
 
 // slowChecks returns the checks that wait for a schedule.
@@ -86,6 +90,82 @@ func (p *scheduleProbes) nameInUse(ctx context.Context) (string, error) {
 		return "", cmpErr(second, "a second schedule with the same name is accepted")
 	}
 	return "ConflictException", nil
+}
+
+// scheduleLister contains the call that lists schedules.
+type scheduleLister interface {
+	ListSchedules(ctx context.Context, in *scheduler.ListSchedulesInput, opts ...func(*scheduler.Options)) (
+		*scheduler.ListSchedulesOutput, error,
+	)
+}
+
+const (
+	listed     = 9 // schedules
+	listPage   = 3
+	listPrefix = "selftest-list-"
+	listLag    = 3 * time.Second // of other replicas
+)
+
+// list creates schedules, lists them in pages, and deletes those of a page before it reads the next one.
+func (p *scheduleProbes) list(ctx context.Context) (string, error) {
+	api, ok := p.Schedules.(scheduleLister)
+	if !ok {
+		return "", undecided(errors.New("the client cannot list schedules"))
+	}
+	for n := range listed {
+		if err := p.create(ctx, p.at(listPrefix+strconv.Itoa(n), p.Now().Add(year))); err != nil {
+			return "", undecided(err)
+		}
+	}
+	in := &scheduler.ListSchedulesInput{GroupName: &p.Hub.ScheduleGroup, NamePrefix: aws.String(listPrefix)}
+	if err := p.until(ctx, time.Minute, schedulePause, func() (missing, err error) {
+		out, err := api.ListSchedules(ctx, in)
+		if err == nil && len(out.Schedules) != listed {
+			missing = undecided(fmt.Errorf("a list has %d of %d schedules", len(out.Schedules), listed))
+		}
+		return missing, undecided(err)
+	}); err != nil {
+		return "", err
+	}
+	in.MaxResults = aws.Int32(listPage)
+	deleted, err := p.deletePages(ctx, api, in)
+	if err != nil {
+		return "", err
+	}
+	if deleted < listed {
+		return "", fmt.Errorf("pages of %d schedules omit %d of %d while others are deleted", listPage, listed-deleted,
+			listed)
+	}
+	return fmt.Sprintf("%d schedules in pages of %d, each deleted before the next page", listed, listPage), nil
+}
+
+// deletePages deletes the schedules of a list page by page, and returns their number.
+func (p *scheduleProbes) deletePages(
+	ctx context.Context, api scheduleLister, in *scheduler.ListSchedulesInput,
+) (int, error) {
+	deleted := map[string]bool{}
+	for {
+		if err := p.Sleep(ctx, listLag); err != nil {
+			return 0, undecided(err)
+		}
+		out, err := api.ListSchedules(ctx, in)
+		if err != nil {
+			return 0, undecided(err)
+		}
+		for i := range out.Schedules {
+			name := *out.Schedules[i].Name
+			if deleted[name] { // the list was late
+				continue
+			}
+			if err := p.delete(ctx, p.at(name, p.Now())); err != nil {
+				return 0, err
+			}
+			deleted[name] = true
+		}
+		if in.NextToken = out.NextToken; in.NextToken == nil {
+			return len(deleted), nil
+		}
+	}
 }
 
 // deadLetter creates a schedule whose target does not exist. When that has failed, its name must become free, and again

@@ -64,9 +64,11 @@ type Task struct {
 	Delete bool `json:"delete,omitempty"`
 	// Duration is the time that the function takes for the message.
 	Duration time.Duration `json:"duration,omitempty"`
+	// Padding enlarges the message. The function ignores it.
+	Padding string `json:"padding,omitempty"`
 }
 
-// Record describes a receive of a message.
+// Record describes a receive of a message. It has no padding.
 type Record struct {
 	Task
 
@@ -104,7 +106,7 @@ type Call struct {
 	Duration time.Duration `json:"duration,omitempty"`
 	// Partitions are partition keys of items that the function puts into the table, in a transaction if there are two.
 	Partitions []string `json:"partitions,omitempty"`
-	// Line is a line that the function logs.
+	// Line is text that the function logs, of one line or several.
 	Line string `json:"line,omitempty"`
 	// Padding is ignored.
 	Padding string `json:"padding,omitempty"`
@@ -278,6 +280,7 @@ func (f *Function) handle(ctx context.Context, m *events.SQSMessage) (Failure, e
 	if err := json.Unmarshal([]byte(m.Body), &r.Task); err != nil {
 		return "", fmt.Errorf("decode message %s: %w", m.MessageId, err)
 	}
+	r.Padding = ""
 	first, err := strconv.ParseInt(m.Attributes[AttributeFirst], 10, 64)
 	if err == nil {
 		r.Receives, err = strconv.Atoi(m.Attributes[AttributeCount])
