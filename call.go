@@ -68,7 +68,7 @@ func WithFairnessKey(key string) ActivityCallOption {
 // A worker that hangs for longer than its lock on the message (30 seconds) loses the key. The next attempt can then
 // start while the first one still runs. Pass the IDs of ActivityInfo to a service that must reject writes of the
 // earlier attempt. If a worker dies, the key stays locked for 30 seconds, or for the function's timeout if the activity
-// had run for less than 3 seconds.
+// had run for less than 3 seconds and was delivered at most twice.
 //
 // Limits:
 //
@@ -129,7 +129,8 @@ func callActivity[Out any](
 	return &Future[Out]{task: ctx.replay.ScheduleActivity(call)}
 }
 
-// withOptions is a separate function, so that a call without options is allocated on the stack.
+// withOptions applies options, some of which exclude inline execution. It is a separate function, so that a call
+// without options is allocated on the stack.
 func withOptions(call replay.ActivityCall, opts []ActivityCallOption) replay.ActivityCall {
 	for _, opt := range opts {
 		opt.applyToActivityCall(&call)

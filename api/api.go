@@ -47,8 +47,8 @@ type Operation struct {
 	WebUI Interface
 }
 
-// RequireKey is the query parameter of operations that did not observe the Idempotency-Key in earlier releases. If it
-// is true, the call requires the key. An API that ignores the key rejects the parameter.
+// RequireKey is the query parameter of operations that did not observe the Idempotency-Key in earlier releases. If its
+// value is true, the call requires the key. An API that ignores the key rejects the parameter.
 const RequireKey = "requireKey"
 
 // AnyJSON is the request schema of operations that accept any JSON document.

@@ -18,8 +18,8 @@ import (
 )
 
 // admission checks whether the activity of a task may run. The activity must be due, registered, within its deadlines,
-// and neither cancelled nor settled. Its earlier deliveries must not have crashed their processes. Each check returns
-// nil, or the result of a task that must not run.
+// and neither cancelled nor settled. If earlier deliveries have crashed their processes, it must run alone, and at most
+// MaxCrashes times. Each check returns nil, or the result of a task that must not run.
 type admission struct {
 	options      *Options
 	registry     *registry.Registry

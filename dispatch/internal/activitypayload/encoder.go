@@ -86,7 +86,7 @@ func (e *Encoder) EncodeOutcome(
 		t.Log().WarnContext(ctx, "encoding an at-most-once result failed, retrying until the worker stops",
 			"event", logevent.ActivityResultEncodeRetried, "error", err)
 		for err != nil && !payloads.IsPermanent(err) && ctx.Err() == nil {
-			// the last try is when the activity's context ends
+			// If the activity's context ends during the wait, the encoding is tried a last time.
 			_ = intake.WaitUntil(ctx, e.clock, e.clock().Add(retryDelay))
 			err = e.encode(ctx, it, o, value)
 		}

@@ -26,7 +26,7 @@ type Policy struct {
 	*intake.Base
 
 	BuildID string
-	// MaxCrashes is the number of deliveries after which messages to an unreadable history become dead letters.
+	// MaxCrashes is also the number of deliveries after which messages to an unreadable history become dead letters.
 	MaxCrashes int
 }
 

@@ -24,8 +24,8 @@ func PauseRequest(m *provider.InboxMessage) history.Event {
 }
 
 // PauseEvents returns the events of the segment of a pause request. Refused outputs are parked while the instance is
-// paused: after a pause request, or before a resume request. Inputs of an instance that is not paused are parked only
-// because of a build.
+// paused: after a pause request, or before a resume request. Otherwise, parked inputs mean that the code of a build
+// does not fit.
 func PauseEvents(request history.Event, refused []provider.OutputFailure, now time.Time) []history.Event {
 	failed := messages.OutputFailures(refused)
 	if len(failed) == 0 {

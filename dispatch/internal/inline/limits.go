@@ -17,10 +17,11 @@ type limits struct {
 }
 
 const (
-	// share limits an activity to a third of an invocation, so that there is time for a commit and another activity.
+	// share limits an activity to a third of the invocation's remaining time, so that there is time for a commit and
+	// another activity.
 	share = 3
-	// commitReserve is the time that is reserved for the last commit of an invocation, or a quarter of the invocation
-	// if that is less.
+	// commitReserve is the time that is reserved for the last commit of an invocation, or a quarter of its remaining
+	// time if that is less. It is also reserved before the end of the lock on the message.
 	commitReserve = time.Second
 )
 

@@ -14,7 +14,7 @@ import (
 
 // activities are the inline activities of a session.
 type activities struct {
-	all list // the activities that have not ended
+	all list // the activities whose phase is not over
 	// detached have ended for the execution, and their code may still run.
 	detached []*activity
 	reports  reports
@@ -88,7 +88,7 @@ func (s *activities) release(a *activity, now time.Time) {
 	a.cancel(errStopped)
 }
 
-// stop sends running and waiting activities to their queues.
+// stop makes running and waiting activities continue in their queues. The next commit, or Runner.Send, sends them.
 func (s *activities) stop(now time.Time, which func(*activity) bool) {
 	for _, a := range s.all {
 		switch {
@@ -184,7 +184,7 @@ func (s *activities) appendOutcomes(events []history.Event, now time.Time) []his
 	return events
 }
 
-// releaseUnrecorded sends the activities whose outcomes a commit does not contain to their queues.
+// releaseUnrecorded makes the activities whose outcomes a commit does not contain continue in their queues.
 func (s *activities) releaseUnrecorded(outcomes []history.Event) {
 	for _, a := range s.all {
 		recorded := func(e history.Event) bool { return e.SourceEventID == a.event.ID }

@@ -41,8 +41,8 @@ type Task interface {
 // DefaultBuildID is the build ID of a process without one.
 const DefaultBuildID = "dev"
 
-// DefaultMaxCrashes is the number of times that the code of a record may crash its process before the record is
-// poison.
+// DefaultMaxCrashes is the number of times that the code of a record may crash its process, while it runs alone, before
+// the record is poison. It has crashed three times before: twice without a crash marker, and once together with others.
 const DefaultMaxCrashes = 10
 
 // DefaultGrace is the default grace period of activities.

@@ -16,7 +16,8 @@ import (
 // Error is the error of a turn that has crashed its process too often.
 type Error struct {
 	InstanceID string
-	// CrashCount is the number of consecutive deliveries of the trigger that crashed the process.
+	// CrashCount is the number of crash markers of the trigger: deliveries that crashed the process, without the first
+	// ones, which had no marker.
 	CrashCount int
 	// Interceptors are the names of the interceptors that were called around the turn.
 	Interceptors []string
@@ -51,7 +52,7 @@ func IsBlocked(build string, x *history.Summary) bool {
 // Options are the options of Checks.
 type Options struct {
 	Base *intake.Base
-	// MaxCrashes is the number of crashes after which a turn is poison.
+	// MaxCrashes is the maximum number of crash markers with which a turn runs again. With one more, it is poison.
 	MaxCrashes int
 	// Interceptors returns the names of the interceptors of turns.
 	Interceptors func() []string
@@ -78,10 +79,11 @@ func NewCheck(o *Options, instanceID string, alone bool) Check {
 // Alone reports whether no other code runs in the process at the same time.
 func (c *Check) Alone() bool { return c.alone }
 
-// BeforeCode writes a crash marker before the code of an execution runs, or is replayed, if the trigger was delivered
-// before. It returns a *SuspectError if there are markers already and the session does not run alone, and an *Error if
-// there are too many. blocked is set if the instance is blocked as poison in this build. In that case, each message is
-// tried once, alone, because a function with more memory may have the same build ID.
+// BeforeCode writes a crash marker before the code of an execution runs, or is replayed, in the third delivery of the
+// trigger and later ones, and if it was redriven. It returns a *SuspectError if there are markers already and the
+// session does not run alone, and an *Error if there are too many. blocked is set if the instance is blocked as poison
+// in this build. In that case, each message is tried once, alone, because a function with more memory may have the same
+// build ID.
 func (c *Check) BeforeCode(ctx context.Context, executionID string, blocked bool, q *messages.Queue) error {
 	if c.done || len(q.Unacknowledged()) == 0 {
 		return c.err()

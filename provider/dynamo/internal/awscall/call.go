@@ -30,8 +30,8 @@ func DoWithTimeout(ctx context.Context, op string, f func(ctx context.Context) e
 }
 
 // MaxTries limits the repetitions of a call that conflicted with a transaction, was throttled or got no response. This
-// is the only layer that repeats AWS calls. The SDK's own retries do not support transaction conflicts and are disabled
-// (adapt in package dynamo). Otherwise, each call could be made eighteen times.
+// is the only layer that repeats AWS calls. The function adapt of package dynamo disables the three tries of the SDK,
+// which do not support transaction conflicts. Together, both could make a call eighteen times.
 const (
 	MaxTries   = 6
 	FirstPause = 10 * time.Millisecond

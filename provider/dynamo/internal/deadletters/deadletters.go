@@ -228,8 +228,8 @@ const hideTime = time.Minute
 // DeadLetteredRecords receives dead letters and yields those without the attribute that the provider adds to its own
 // copies. At the end it makes the copies visible again, so that an operator who lists or drops them at that time finds
 // them. It does not wait. If a short poll of SQS misses a dead letter, the next call finds it. In the dead-letter
-// queue of the inbox, more than 10 poison messages of an instance hide later dead letters of that instance. An operator
-// must remove the poison messages.
+// queue of the inbox, more than 10 copies of an instance's messages (poison, corrupt) hide later dead letters of that
+// instance. An operator must redrive or drop them.
 func (dd *DeadLetters) DeadLetteredRecords(ctx context.Context) iter.Seq2[provider.DeadLetteredRecord, error] {
 	return func(yield func(provider.DeadLetteredRecord, error) bool) {
 		for _, queue := range dd.queue.Dead().Names() {

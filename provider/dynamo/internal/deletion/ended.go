@@ -26,7 +26,7 @@ func (dl *Deleter) DeleteEnded(ctx context.Context, it table.Item) error {
 	if err != nil {
 		return err
 	}
-	// otherwise there are items to erase, and another call must be able to continue the deletion
+	// With update results or payloads, there is more to delete, and another call must be able to continue.
 	if it[table.AttrHasUpdateResults] == nil && !payloads {
 		if done, err := dl.deleteInOneTransaction(ctx, id, it); done || err != nil {
 			return err

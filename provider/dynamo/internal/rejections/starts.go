@@ -77,7 +77,7 @@ func (rj *Rejections) warnNotRecorded(ctx context.Context, m *provider.Message, 
 	}
 }
 
-// addRejectedStart returns the update that adds a start to the past starts of its instance. The caller sets the
+// addRejectedStart returns the update that adds a start to the rejected starts of its instance. The caller sets the
 // condition, which includes belowLimit.
 func (rj *Rejections) addRejectedStart(m *provider.Message) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
@@ -94,8 +94,8 @@ func (rj *Rejections) addRejectedStart(m *provider.Message) *dynamodb.UpdateItem
 }
 
 // RejectCancel writes a tombstone for the start, and then responds to the parent. After the response, the child may
-// never start. If the instance is being deleted, its item stores the start for the tombstone. At most MaxStoredStarts
-// starts are stored, as for rejected starts.
+// never start. If the instance is being deleted, its item stores the start for the tombstone, among its rejected
+// starts.
 func (rj *Rejections) RejectCancel(ctx context.Context, m *provider.InboxMessage) error {
 	if err := rj.PreventStart(ctx, &m.Message); err != nil {
 		return err

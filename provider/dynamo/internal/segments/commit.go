@@ -73,8 +73,9 @@ func (st *Store) PutSegment(ctx context.Context, instanceID string, items []tabl
 // check, because the limits of a segment and a cancel record together are less.
 const maxItems = table.SegmentLimit/table.PartLimit + 1
 
-// commitWithNext writes three items in one transaction: an execution's last segment, the first segment of the next
-// execution, and the instance's current execution. An instance therefore always has exactly one current execution (R3).
+// commitWithNext writes in one transaction: an execution's last segment with its cancel record, the first segment of
+// the next execution, and the instance's current execution. An instance therefore always has exactly one current
+// execution (R3).
 func (st *Store) commitWithNext(ctx context.Context, t *provider.Turn, items []table.Item) error {
 	next, err := EncodeStart(t.InstanceID, t.Next.ExecutionID, t.Head.ExecutionID, t.Next.Segment(t.Watermark))
 	if err != nil {
