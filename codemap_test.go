@@ -16,10 +16,11 @@ const codeMapSection = "## Where to look for a bug"
 var (
 	codeName    = regexp.MustCompile("`([^`]+)`")
 	goName      = regexp.MustCompile(`^[A-Za-z]\w*(\.[A-Za-z]\w*)?$`)
-	declaration = regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |\t)([A-Za-z]\w*)`)
+	declaration = regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|(?:async )?function |type |const |\t)([A-Za-z]\w*)`)
 )
 
-// sources returns the paths of all files and folders of the repository, and the names that Go files declare.
+// sources returns the paths of all files and folders of the repository, and the names that Go files and scripts
+// declare.
 func sources(t *testing.T) (paths []string, declared map[string]bool) {
 	t.Helper()
 	declared = map[string]bool{}
@@ -31,7 +32,8 @@ func sources(t *testing.T) (paths []string, declared map[string]bool) {
 			return filepath.SkipDir
 		}
 		paths = append(paths, "/"+filepath.ToSlash(path))
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		script := strings.HasSuffix(path, ".js")
+		if !script && !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
 		text, err := os.ReadFile(path)

@@ -13,7 +13,8 @@ import (
 const (
 	// MaxLeases is the maximum number of leases of one call.
 	MaxLeases = leasing.MaxLeases
-	// MaxVisibility is the maximum duration of a lock, from the receipt of the message.
+	// MaxVisibility is the maximum visibility of one call, from the call, and the maximum duration of a lock, from the
+	// receipt of the message. It is a quota of SQS.
 	MaxVisibility = leasing.MaxVisibility
 )
 

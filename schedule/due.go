@@ -19,7 +19,8 @@ func (s *scheduler) processDue(ctx *perdure.OrchestrationContext) {
 	if d.Before > 0 {
 		s.countDropped(d.Before, s.overlapsRun(d.Times[0]))
 	}
-	missed := func(t time.Time) bool { return s.Paused != nil || !s.overlapsRun(t) && now.Sub(t) > missedAfter }
+	// After a pause of the hub, times are late. Paused is that of the schedule.
+	missed := func(t time.Time) bool { return s.Paused != nil || (!s.overlapsRun(t) && now.Sub(t) > missedAfter) }
 	for i, t := range d.Times {
 		switch {
 		case s.overlapsRun(t):

@@ -2,7 +2,7 @@
 
 const longestPause = 60_000; // milliseconds, between two polls or connections that fail
 
-// subscribe calls read when the source of a view may have changed, until stop. It polls every few milliseconds (every) while the document is
+// subscribe calls read when the source of a view may have changed, until stop. It polls at an interval (every, in milliseconds) while the document is
 // visible, the user wants updates and live returns true. Consecutive failures double the interval, up to longestPause. A view with a stream
 // (followStream) is read soon after its events, and polled half as often while nothing happens.
 function subscribe({ every, live, read, told, stream }) {

@@ -80,7 +80,7 @@ func renew(
 	for n := range items {
 		i, _ := strconv.Atoi(items[n].Record.ID) // set by Renew
 		result := &results[i]
-		if n >= len(renewals) { // the hub has no such queue
+		if n >= len(renewals) { // the call as a whole failed, for example because the hub has no such queue
 			result.Err = err
 			continue
 		}

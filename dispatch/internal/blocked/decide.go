@@ -158,8 +158,8 @@ func (d *decision) leavesToOthers(end *history.Event) bool {
 	}
 }
 
-// end returns an end of the instance that needs no code: a termination, or the failure that the code was registered
-// with. It returns nil if there is none.
+// end returns an end of the instance that needs no code: a termination, or the failure of code that was registered to
+// fail on nondeterminism. It returns nil if there is none.
 func (d *decision) end() *history.Event {
 	for i := range d.Taken {
 		for _, in := range messages.AppendInputs(nil, d.x, &d.Taken[i], d.Attempts) {

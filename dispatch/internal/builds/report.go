@@ -33,7 +33,7 @@ func NewReporter(b *intake.Base, buildID string, r *registry.Registry) *Reporter
 
 // Report reports the build.
 func (r *Reporter) Report(ctx context.Context) error {
-	r.take(r.base.Clock())
+	r.take(r.base.Clock()) // starts the interval, unless ReportAgain has
 	names := r.registry.Names()
 	b := provider.Build{ID: r.buildID, Orchestrations: names.Orchestrations, Activities: names.Activities}
 	if err := r.base.Provider.PutBuild(ctx, b); err != nil {

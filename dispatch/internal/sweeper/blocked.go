@@ -12,8 +12,8 @@ import (
 // unblockConcurrency is the number of concurrent status writes.
 const unblockConcurrency = 16
 
-// wakeBlocked wakes instances that are blocked in another build than the last reporting one, whose code may be
-// able to continue (R18).
+// wakeBlocked wakes instances that are blocked in another build than the one that reported last. The code of that build
+// may be able to continue (R18).
 func (s *Sweeper) wakeBlocked(ctx context.Context, r *result) {
 	for instances, err := range s.Provider.BlockedInstances(ctx) {
 		if err != nil {
@@ -38,8 +38,8 @@ func (s *Sweeper) wakeBlocked(ctx context.Context, r *result) {
 }
 
 // isBlockedInHistory reports whether the history of an instance shows that it is blocked. A block because of an
-// unreadable history is not in history. No turn would clear that status, so the sweeper clears it, until the history is
-// unreadable again.
+// unreadable history is not in history. No turn would clear that status, so the sweeper clears it. A turn sets it again
+// if it cannot read the history.
 func isBlockedInHistory(in provider.Instance) bool {
 	return in.Diagnosis == nil || in.Diagnosis.Type != history.TypeCorrupt
 }

@@ -98,8 +98,8 @@ func (t *turn) statusWrite() provider.StatusWrite {
 }
 
 // halve limits the next turn to half of the inputs, because this turn is too large for a commit. It halves the parked
-// inputs first, then the messages. Inputs that arrived together may fit into several turns (R2). It returns false if
-// the turn cannot be smaller.
+// inputs first, then the messages. Inputs that arrived together may fit into several turns (R2). Before that, it only
+// drops the turn that ran ahead. It returns false if the turn cannot be smaller.
 func (t *turn) halve() bool {
 	t.inline.Disable() // activities that have run inline do not run again in this session
 	if t.ahead != nil {

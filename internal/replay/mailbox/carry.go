@@ -58,8 +58,8 @@ func (m *Mailbox) Carry() []history.CarriedEvent {
 	return events
 }
 
-// CarryIDs returns the IDs that the next execution needs to recognize repeated inputs. It omits the IDs of inputs that
-// the next execution still receives.
+// CarryIDs returns the IDs that the next execution needs to recognize repeated inputs. It omits IDs of inputs that the
+// next execution still receives, for example of queued updates.
 func (m *Mailbox) CarryIDs(without []string) []string {
 	if m == nil {
 		return nil

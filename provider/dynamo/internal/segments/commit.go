@@ -68,9 +68,10 @@ func (st *Store) PutSegment(ctx context.Context, instanceID string, items []tabl
 	return st.table.Transact(ctx, instanceID, writes)
 }
 
-// maxItems is the maximum number of items that commitWithNext writes for two segments and a cancel record, which is the
-// number of parts of the largest segment. DynamoDB limits a transaction to 4 MB. A commit of one segment needs no such
-// check, because the limits of a segment and a cancel record together are less.
+// maxItems is the maximum number of items that commitWithNext writes for two segments and a cancel record, besides the
+// instance. It is the number of parts of the largest segment, so that they have about 3 MB together. DynamoDB limits a
+// transaction to 4 MB and 100 items. A commit of one segment needs no such check, because the limits of a segment and a
+// cancel record together are less.
 const maxItems = table.SegmentLimit/table.PartLimit + 1
 
 // commitWithNext writes in one transaction: an execution's last segment with its cancel record, the first segment of
@@ -82,8 +83,8 @@ func (st *Store) commitWithNext(ctx context.Context, t *provider.Turn, items []t
 		return fmt.Errorf("dynamo: instance %q: next execution: %w", t.InstanceID, err)
 	}
 	if len(items)+len(next) > maxItems {
-		return fmt.Errorf("dynamo: instance %q: %w: the state for the next execution is too large", t.InstanceID,
-			provider.ErrTooLarge)
+		return fmt.Errorf("dynamo: instance %q: %w: the end of the execution and the state for the next one are "+
+			"together too large", t.InstanceID, provider.ErrTooLarge)
 	}
 
 	writes := table.Puts(append(items, next...))

@@ -33,8 +33,9 @@ const (
 // BlockedInstances reads the attention index from its last position. It stores its position before each step, so that
 // an instance that cannot be processed does not delay the others. The next round finds that instance again.
 //
-// It also requests a report from an orchestrator. A new build reports only when it first runs a turn, which may never
-// happen if all instances are blocked. If a build is deployed again, all its environments may have reported before.
+// It also requests a report from an orchestrator. A process reports its build only when it starts, for which it needs a
+// message, and none may arrive if all instances are blocked. If a build is deployed again, all its environments may
+// have reported before.
 func (ss *Searches) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		some, err := ss.anyBlocked(ctx)

@@ -37,7 +37,8 @@ type blockedRound struct {
 	Through bool `json:"through,omitempty"`
 	// Returns is the number of rounds that started early because one of the parallel builds had reported again.
 	Returns int `json:"returns,omitempty"`
-	// Past holds the times of the last reports of other builds, or the times at which the sweeper detected the reports.
+	// Past holds the other builds of the last hour, with the times at which a sweep last found that they had reported
+	// last.
 	Past map[string]time.Time `json:"past,omitempty"`
 	// stored is true if the mark equals the stored one.
 	stored bool
