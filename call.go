@@ -153,7 +153,8 @@ func failed[T any](ctx *OrchestrationContext, name string, err error) *Future[T]
 // [RetryPolicy.NonRetryableErrorTypes].
 //
 // The failure is reported when the message is redelivered, by default 30 seconds after the worker died. If the worker
-// died in the first 3 seconds of the activity, the message is redelivered after the function's timeout.
+// died in the first 3 seconds of the activity, and this was one of the first two deliveries, the message is redelivered
+// after the function's timeout.
 //
 // Limits:
 //

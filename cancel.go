@@ -130,8 +130,8 @@ func (waitForCancellation) applyToSubOrchestrationCall(c *subOrchestrationCall) 
 // The future settles late in these cases:
 //
 //   - The worker dies. The future settles after the worker's lease expires, 30 seconds by default. If the worker dies
-//     in the first 3 seconds of the activity and before it observed the cancel, the future settles after the function's
-//     timeout.
+//     in the first 3 seconds of the activity, before it observed the cancel and in one of the first two deliveries, the
+//     future settles after the function's timeout.
 //   - No worker receives the activity. The future never settles unless the call has [WithScheduleToCloseTimeout]
 //     (OutcomeTimedOut).
 //   - The sub-orchestration is blocked. The future settles when the sub-orchestration has ended.

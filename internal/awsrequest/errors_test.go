@@ -2,6 +2,7 @@ package awsrequest_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,8 +22,8 @@ func FuzzDecodeError(f *testing.F) {
 		if e.HTTPStatusCode() != status || !strings.HasPrefix(e.Error(), "create bucket: ") {
 			t.Errorf("got %v with status %d, want status %d", e, e.HTTPStatusCode(), status)
 		}
-		// encoding/json ignores the case of names
-		if e.Code != "" && !bytes.Contains(body, []byte("Code")) && !bytes.ContainsAny(body, "{") {
+		// a document in JSON can have its code in __type, with any case and with escapes
+		if e.Code != "" && !bytes.Contains(body, []byte("Code")) && !json.Valid(body) {
 			t.Errorf("got the code %q", e.Code)
 		}
 	})

@@ -35,7 +35,8 @@ func logsServer(t *testing.T, pages map[string]string) *logs {
 	}))
 	t.Cleanup(s.Close)
 	return newLogs(&aws.Config{
-		Region: "eu-west-1", BaseEndpoint: &s.URL, Credentials: credentials.NewStaticCredentialsProvider("id", "key", ""),
+		Region: "eu-west-1", BaseEndpoint: &s.URL,
+		Credentials: credentials.NewStaticCredentialsProvider("id", "key", ""),
 	}, time.Now)
 }
 

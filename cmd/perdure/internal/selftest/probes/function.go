@@ -150,18 +150,29 @@ func (p *functionClient) call(ctx context.Context, c *probefunction.Call) (*prob
 	return p.invoke(ctx, p.CalledName, c)
 }
 
+// sendEvent invokes a function with an event. The error is undecided.
+func (p *functionClient) sendEvent(
+	ctx context.Context, function string, event map[string]any,
+) (*lambda.InvokeOutput, error) {
+	payload, err := json.Marshal(event)
+	if err != nil {
+		return nil, undecided(fmt.Errorf("encode event: %w", err))
+	}
+	out, err := p.Functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: &function, Payload: payload}, once)
+	if err != nil {
+		return nil, undecided(fmt.Errorf("invoke: %w", err))
+	}
+	return out, nil
+}
+
 // invoke invokes a function. The error is undecided. Its cause is a functionError if the function ended without a
 // response.
 func (p *functionClient) invoke(
 	ctx context.Context, function string, c *probefunction.Call,
 ) (*probefunction.Response, error) {
-	payload, err := json.Marshal(map[string]any{"call": c})
+	out, err := p.sendEvent(ctx, function, map[string]any{"call": c})
 	if err != nil {
-		return nil, undecided(fmt.Errorf("encode call: %w", err))
-	}
-	out, err := p.Functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: &function, Payload: payload}, once)
-	if err != nil {
-		return nil, undecided(fmt.Errorf("invoke: %w", err))
+		return nil, err
 	}
 	if out.FunctionError != nil {
 		return nil, undecided(&functionError{string(out.Payload)})
@@ -175,13 +186,9 @@ func (p *functionClient) invoke(
 
 // fail invokes the function with an event for which it fails, and returns the request ID.
 func (p *functionClient) fail(ctx context.Context, event map[string]any) (requestID string, err error) {
-	payload, err := json.Marshal(event)
+	out, err := p.sendEvent(ctx, p.MappedName, event)
 	if err != nil {
-		return "", undecided(fmt.Errorf("encode event: %w", err))
-	}
-	out, err := p.Functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: &p.MappedName, Payload: payload}, once)
-	if err != nil {
-		return "", undecided(fmt.Errorf("invoke: %w", err))
+		return "", err
 	}
 	if out.FunctionError == nil {
 		return "", undecided(errors.New("an invocation that should fail succeeds"))

@@ -106,7 +106,7 @@ type Call struct {
 	Duration time.Duration `json:"duration,omitempty"`
 	// Partitions are partition keys of items that the function puts into the table, in a transaction if there are two.
 	Partitions []string `json:"partitions,omitempty"`
-	// Line is text that the function logs, of one line or several.
+	// Line is a line that the function logs.
 	Line string `json:"line,omitempty"`
 	// Padding is ignored.
 	Padding string `json:"padding,omitempty"`
