@@ -78,10 +78,10 @@ func (p Payload) Encoded() (s EncodedPayload, ok bool) {
 	}
 
 	rest, stored := strings.CutPrefix(r.Ref, objectPrefix)
-	if !stored || rest == "" {
+	parts := strings.Split(rest, ";")
+	if !stored || parts[0] == "" {
 		return s, false
 	}
-	parts := strings.Split(rest, ";")
 	s.Key = parts[0]
 	switch len(parts) {
 	case 1:

@@ -100,7 +100,7 @@ func FuzzPayload(f *testing.F) {
 		`1`, `null`, `{"ref":"x#a/0/1","sha256":"0","bytes":1}`, `{"inline":{"ref":"x"}}`, ` {"sha256" : null}`,
 		`{"ref":"data:zstd;AAAA","sha256":"0","bytes":9}`, `{"ref":"object:x/00/a/b;zstd;AAAA","sha256":"0","bytes":9}`,
 		`{"REF":"x","Sha256":"y","bytes":0}`, `{"ref":"object:k","sha256":"y"}`,
-		`{"ref":"a&b"}`,
+		`{"ref":"a&b"}`, `{"ref":"object:;zstd;AAAA","sha256":"0"}`, `{"ref":"object:","sha256":"0"}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -122,6 +122,9 @@ func FuzzPayload(f *testing.F) {
 		s, encoded := p.Encoded()
 		if encoded != p.IsEncoded() || encoded && !refers {
 			t.Errorf("%q: encoded %v, %v, reference %v", b, encoded, p.IsEncoded(), refers)
+		}
+		if key := p.StorageKey(); !encoded && key != "" {
+			t.Errorf("%q: not encoded, but has the storage key %q", b, key)
 		}
 		if again, ok := s.Payload().Encoded(); encoded && (!ok || again.Codec != s.Codec || again.Key != s.Key ||
 			!bytes.Equal(again.Data, s.Data) || !bytes.Equal(again.Digest, s.Digest)) {
