@@ -34,6 +34,12 @@ func countLeading(done []provider.CompletedWorkItem, of group) (n int) {
 	return n
 }
 
+// bundle is the last message of a group.
+type bundle struct {
+	index int // of the message
+	bytes int // of its outcomes
+}
+
 // Bundle returns up to three kinds of messages for each execution. The first has its outcomes, the second has failed
 // attempts that may not be the last of their activities, and the third has pending attempts. A message has outcomes of
 // at most limit bytes, and size returns the bytes of an outcome in a message. Bundle replaces an outcome that no
@@ -42,36 +48,35 @@ func Bundle(
 	done []provider.CompletedWorkItem, limit int, size func(*provider.ActivityOutcome) int,
 ) []provider.Message {
 	var ms []provider.Message
-	open := map[group]int{} // the index of its last message
-	sizes := map[group]int{}
+	open := map[group]bundle{}
 	for i := range done {
 		d := &done[i]
 		if d.Outcome == nil {
 			continue
 		}
 		of := groupOf(d)
-		at, ok := open[of]
+		last, ok := open[of]
 		bytes := size(d.Outcome)
 		// no message can contain it, and it must not block the others or make the activity run forever
 		if bytes > limit {
 			d.Outcome = replaceTooLarge(d.Outcome, bytes, limit)
 			bytes = 0
 		}
-		if !ok || sizes[of]+bytes > limit {
-			at = len(ms)
+		if !ok || last.bytes+bytes > limit {
+			last = bundle{index: len(ms)}
 			ms = append(ms, provider.Message{
 				Kind:        of.kind,
 				InstanceID:  d.InstanceID,
 				ExecutionID: d.ExecutionID,
 				Outcomes:    make([]provider.ActivityOutcome, 0, countLeading(done[i:], of)),
 			})
-			open[of] = at
-			sizes[of] = 0
 		}
 
-		sizes[of] += bytes
-		ms[at].Outcomes = append(ms[at].Outcomes, *d.Outcome)
-		ms[at].Segment = max(ms[at].Segment, d.Segment)
+		last.bytes += bytes
+		open[of] = last
+		m := &ms[last.index]
+		m.Outcomes = append(m.Outcomes, *d.Outcome)
+		m.Segment = max(m.Segment, d.Segment)
 	}
 	return ms
 }

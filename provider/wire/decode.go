@@ -1,5 +1,5 @@
-// Package wire decodes the bodies of records, which are inbox messages, work items and timers. Package provider defines
-// their types and their JSON.
+// Package wire encodes and decodes the bodies of records, which are inbox messages, work items and timers. Package
+// provider defines their types and their JSON.
 package wire
 
 import (

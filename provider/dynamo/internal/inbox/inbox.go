@@ -5,7 +5,6 @@ package inbox
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -48,11 +47,11 @@ func (ib *Inbox) Send(ctx context.Context, ms ...provider.Message) error {
 // Encode returns the entry of a message. It sets the version of the message.
 func Encode(m *provider.Message) (sqsqueue.Entry, error) {
 	m.V = provider.WireVersion
-	b, err := json.Marshal(m)
+	doc, err := wire.EncodeMessage(m)
 	if err != nil {
 		return sqsqueue.Entry{}, fmt.Errorf("dynamo: %s message for instance %q: %w", m.Kind, m.InstanceID, err)
 	}
-	e := sqsqueue.Entry{Body: sqsqueue.SqsText(b), Group: sqsqueue.GroupID(m.InstanceID), Dedup: deduplicationID(m)}
+	e := sqsqueue.Entry{Body: sqsqueue.SqsText(doc), Group: sqsqueue.GroupID(m.InstanceID), Dedup: deduplicationID(m)}
 	if most := sqsqueue.BodyLimitFor(m.Redrive); len(e.Body) > most {
 		return sqsqueue.Entry{}, fmt.Errorf(
 			"dynamo: %s message for instance %q: %d bytes exceed the limit of %d bytes", m.Kind, m.InstanceID,

@@ -1,9 +1,8 @@
 package sqsqueue
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
@@ -19,13 +18,9 @@ func FairGroup(key string) string { return table.Digest("fair", key) }
 // ExclusiveGroup returns the message group of an exclusive key.
 func ExclusiveGroup(key string) string { return table.Digest("exclusive", key) }
 
-// NewEntry encodes the body of a message. It returns an error if the body is larger than most bytes.
-func NewEntry(v any, id int64, most int) (Entry, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return Entry{}, fmt.Errorf("encode: %w", err)
-	}
-	body := SqsText(b)
+// NewEntry returns an entry with a JSON document as its body. It returns an error if the body exceeds most bytes.
+func NewEntry(doc string, id int64, most int) (Entry, error) {
+	body := SqsText(doc)
 	if len(body) > most {
 		return Entry{}, fmt.Errorf("message of %d bytes exceeds the limit of %d bytes", len(body), most)
 	}
@@ -72,10 +67,6 @@ const (
 )
 
 // SqsText returns JSON that SQS accepts. SQS rejects U+FFFE and U+FFFF, which JSON does not escape.
-func SqsText(doc []byte) string {
-	if bytes.Contains(doc, []byte("\uFFFE")) || bytes.Contains(doc, []byte("\uFFFF")) {
-		doc = bytes.ReplaceAll(doc, []byte("\uFFFE"), []byte(`\ufffe`))
-		doc = bytes.ReplaceAll(doc, []byte("\uFFFF"), []byte(`\uffff`))
-	}
-	return string(doc)
+func SqsText(doc string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(doc, "\uFFFE", `\ufffe`), "\uFFFF", `\uffff`)
 }

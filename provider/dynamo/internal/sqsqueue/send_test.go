@@ -140,7 +140,7 @@ func TestSqsText_charactersThatSQSRejects_areEscaped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := SqsText(doc)
+		got := SqsText(string(doc))
 		var back string
 		if err := json.Unmarshal([]byte(got), &back); err != nil || back != s {
 			t.Errorf("%q is sent as %s and decoded as %q: %v", s, got, back, err)

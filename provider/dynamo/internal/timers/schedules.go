@@ -16,7 +16,6 @@ import (
 	"github.com/perdure/perdure/internal/dynamoknobs"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/awscall"
-	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
 )
 
@@ -171,7 +170,7 @@ func (tm *Timers) createSchedule(ctx context.Context, t *provider.Timer) error {
 func (tm *Timers) newSchedule(t *provider.Timer) (*scheduler.CreateScheduleInput, error) {
 	sent := *t
 	sent.Hub = tm.queue.Hub
-	message, err := sqsqueue.NewEntry(&sent, t.TimerID, sqsqueue.BodyLimit)
+	message, err := newEntry(&sent)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", t.TimerID, t.InstanceID, err)
 	}

@@ -4,6 +4,7 @@ package timers
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"time"
@@ -112,7 +113,7 @@ func (tm *Timers) Encode(timers []provider.Timer) ([]sqsqueue.Entry, error) {
 	for i := range timers {
 		t := timers[i]
 		t.Hub = tm.queue.Hub
-		e, err := sqsqueue.NewEntry(&t, t.TimerID, sqsqueue.BodyLimit)
+		e, err := newEntry(&t)
 		if err != nil {
 			return nil, fmt.Errorf("dynamo: timer %d of instance %q: %w", timers[i].TimerID, timers[i].InstanceID, err)
 		}
@@ -121,4 +122,12 @@ func (tm *Timers) Encode(timers []provider.Timer) ([]sqsqueue.Entry, error) {
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+func newEntry(t *provider.Timer) (sqsqueue.Entry, error) {
+	doc, err := json.Marshal(t)
+	if err != nil {
+		return sqsqueue.Entry{}, fmt.Errorf("encode JSON: %w", err)
+	}
+	return sqsqueue.NewEntry(string(doc), t.TimerID, sqsqueue.BodyLimit)
 }

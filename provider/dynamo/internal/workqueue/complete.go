@@ -131,5 +131,5 @@ func outcomeBytes(o *provider.ActivityOutcome) int {
 	if err != nil {
 		return 0 // the encoding of the message returns the error
 	}
-	return len(sqsqueue.SqsText(b))
+	return len(sqsqueue.SqsText(string(b)))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo/internal/sqsqueue"
 	"github.com/perdure/perdure/provider/dynamo/internal/table"
+	"github.com/perdure/perdure/provider/wire"
 )
 
 // deduplicationID returns the deduplication ID of a work item. It is the same for an attempt, so that a repeated
@@ -103,7 +104,11 @@ func RejectOutput(id int64, errorType, format string, args ...any) provider.Outp
 // Encode encodes a work item. A work item with an exclusive key is in a FIFO queue, in the message group of its key.
 // SQS delivers the next message of a group after the previous one was deleted or became visible again.
 func Encode(w *provider.WorkItem) (sqsqueue.Entry, error) {
-	e, err := sqsqueue.NewEntry(w, w.ActivityID, sqsqueue.BodyLimitFor(w.Redrive))
+	doc, err := wire.EncodeWorkItem(w)
+	if err != nil {
+		return sqsqueue.Entry{}, err
+	}
+	e, err := sqsqueue.NewEntry(doc, w.ActivityID, sqsqueue.BodyLimitFor(w.Redrive))
 	switch {
 	case w.ExclusiveKey != "":
 		e.Group, e.Dedup, e.InOneBatch = sqsqueue.ExclusiveGroup(w.ExclusiveKey), deduplicationID(w), true
