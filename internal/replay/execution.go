@@ -78,12 +78,13 @@ func (x *execution) mailbox() *mailbox.Mailbox {
 func (x *execution) start() {
 	input := x.lifecycle.start()
 	x.scheduler.Spawn(func() {
-		x.protect(func() {
-			if x.lifecycle.encodedFor != "" {
-				input = x.decodeInput(input)
-			}
-			x.end(x.orchestration.Body(&Context{Unscoped: Unscoped{Info{x}}, scope: x.scopes.Root()}, input))
-		})
+		returned := false
+		defer x.failUnless(&returned)
+		if x.lifecycle.encodedFor != "" {
+			input = x.decodeInput(input)
+		}
+		x.end(x.orchestration.Body(&Context{Unscoped: Unscoped{Info{x}}, scope: x.scopes.Root()}, input))
+		returned = true
 	})
 }
 
@@ -98,29 +99,24 @@ func (x *execution) decodeInput(encoded json.RawMessage) json.RawMessage {
 	return doc
 }
 
-// protect runs code of the orchestration on its coroutine. If the code does not return, the orchestration fails.
-func (x *execution) protect(code func()) {
-	returned := false
-	defer func() {
-		switch {
-		case returned:
-			return
-		case x.scheduler.Gate().Is(coroutine.Unwinding):
-			return // the scheduler ends the coroutine and recovers panics of deferred calls
-		case x.scheduler.Gate().Is(coroutine.Abandoned):
-			_ = recover() // the turn has failed, and a panic must not end the process
-			return
-		}
+// failUnless is deferred in each coroutine. The orchestration fails if its code has not returned. It is not a function
+// that calls the code, because each frame below the code makes scheduler.Enter slower.
+func (x *execution) failUnless(returned *bool) {
+	switch {
+	case *returned:
+		return
+	case x.scheduler.Gate().Is(coroutine.Unwinding):
+		return // the scheduler ends the coroutine and recovers panics of deferred calls
+	case x.scheduler.Gate().Is(coroutine.Abandoned):
+		_ = recover() // the turn has failed, and a panic must not end the process
+		return
+	}
 
-		f := panics.Goexit()
-		if r := recover(); r != nil {
-			f = panics.FailureOf(r)
-		}
-		x.end(Ending{Kind: history.OrchestrationFailed, Error: f})
-	}()
-
-	code()
-	returned = true
+	f := panics.Goexit()
+	if r := recover(); r != nil {
+		f = panics.FailureOf(r)
+	}
+	x.end(Ending{Kind: history.OrchestrationFailed, Error: f})
 }
 
 // decide records a decision of the code. It does not return if the decision does not match the history.

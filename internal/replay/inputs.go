@@ -73,7 +73,7 @@ func (x *execution) applyArrived(n int) error {
 			if err := x.apply(t, ev); err != nil {
 				return err
 			}
-			x.scheduler.Run(x.lifecycle.hasEnded)
+			x.scheduler.Run(&x.lifecycle.ended)
 		}
 	}
 	return nil

@@ -5,20 +5,11 @@ import (
 	"time"
 )
 
-// phase is the progress of an execution.
-type phase uint8
-
-const (
-	notStarted phase = iota // the body has not started; messages wait
-	running
-	ended
-)
-
 // lifecycle is the progress of an execution, and the start of its body.
 type lifecycle struct {
-	phase       phase
 	read        bool // OrchestrationStarted was replayed
-	ran         bool // the body has started
+	ran         bool // the body has started; until then, messages wait
+	ended       bool
 	terminating bool // the running turn terminates the execution before its body starts
 	startAt     time.Time
 	input       json.RawMessage
@@ -42,23 +33,22 @@ func (l *lifecycle) setTerminating(terminating bool) { l.terminating = terminati
 
 // mayStart reports whether the body starts in a turn at a time.
 func (l *lifecycle) mayStart(now time.Time) bool {
-	return l.phase == notStarted && !l.terminating && !now.Before(l.startAt)
+	return !l.hasStarted() && !l.terminating && !now.Before(l.startAt)
 }
 
 // start starts the body, and returns and releases its input.
 func (l *lifecycle) start() json.RawMessage {
 	input := l.input
 	l.input = nil
-	l.phase = running
 	l.ran = true
 	return input
 }
 
 // hasStarted reports whether the body has started, or never will because the execution has ended.
-func (l *lifecycle) hasStarted() bool { return l.phase != notStarted }
+func (l *lifecycle) hasStarted() bool { return l.ran || l.ended }
 
 // end ends the execution.
-func (l *lifecycle) end() { l.phase = ended }
+func (l *lifecycle) end() { l.ended = true }
 
 // hasEnded reports whether the execution has ended.
-func (l *lifecycle) hasEnded() bool { return l.phase == ended }
+func (l *lifecycle) hasEnded() bool { return l.ended }

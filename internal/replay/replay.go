@@ -39,7 +39,7 @@ func (r replayRun) run(events []history.Event) {
 			x.scheduler.Void(past.Divergence(x.idle()))
 		default:
 			x.scheduler.Void(r.apply(ev))
-			x.scheduler.Run(x.lifecycle.hasEnded)
+			x.scheduler.Run(&x.lifecycle.ended)
 		}
 	}
 }

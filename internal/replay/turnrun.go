@@ -41,7 +41,7 @@ func (r turnRun) run() {
 	if x.lifecycle.mayStart(x.journal.Draft.Now()) {
 		r.record()
 		x.start()
-		x.scheduler.Run(x.lifecycle.hasEnded)
+		x.scheduler.Run(&x.lifecycle.ended)
 		for _, in := range x.updates.Received() {
 			r.apply(&in)
 		}
@@ -131,7 +131,7 @@ func (r turnRun) apply(ev *history.Event) {
 	}
 
 	x.scheduler.Void(x.apply(task, added))
-	x.scheduler.Run(x.lifecycle.hasEnded)
+	x.scheduler.Run(&x.lifecycle.ended)
 }
 
 // time returns the time of the turn. It is not before the last turn, or before the due time of a timer that fires in

@@ -22,10 +22,11 @@ func (u Unscoped) Go(code func()) *Task {
 
 	t := u.x.tasks.NewSignal()
 	u.x.scheduler.Spawn(func() {
-		u.x.protect(func() {
-			code()
-			u.x.tasks.Signal(t)
-		})
+		returned := false
+		defer u.x.failUnless(&returned)
+		code()
+		u.x.tasks.Signal(t)
+		returned = true
 	})
 	return t
 }

@@ -42,9 +42,15 @@ func (x *execution) makeUpdates() *updates.Updates {
 
 type updateHost struct{ x *execution }
 
-func (h updateHost) Protect(code func())  { h.x.protect(code) }
 func (h updateHost) HasStarted() bool     { return h.x.lifecycle.hasStarted() }
 func (h updateHost) RememberID(id string) { h.x.mailbox().Remember(id) }
+
+func (h updateHost) Protect(code func()) {
+	returned := false
+	defer h.x.failUnless(&returned)
+	code()
+	returned = true
+}
 
 // isNewUpdate reports whether an event about an update applies, because its ID is new, or because the update was
 // received.

@@ -37,12 +37,9 @@ func (c *Coroutine[W]) stopped() (panicked any) {
 	return <-done
 }
 
-// onForeignGoroutine reports whether the calling goroutine is not a coroutine, by the outermost frame of its stack. It
-// does not detect a coroutine that user code creates with iter.Pull on a coroutine.
-func onForeignGoroutine() bool {
-	b := bottom()
-	return b != 0 && b != coroutineBottom()
-}
+// isForeign reports whether a goroutine is not a coroutine, by the bottom of its stack. It does not detect a coroutine
+// that user code creates with iter.Pull on a coroutine.
+func isForeign(bottom uintptr) bool { return bottom != 0 && bottom != coroutineBottom() }
 
 // coroutineBottom returns the outermost return address of every coroutine, which is in the runtime.
 var coroutineBottom = sync.OnceValue(func() (pc uintptr) {
@@ -55,7 +52,8 @@ var coroutineBottom = sync.OnceValue(func() (pc uintptr) {
 // frames holds buffers, which would otherwise make the stacks of coroutines larger for as long as their instances live.
 var frames = sync.Pool{New: func() any { return new([256]uintptr) }}
 
-// bottom returns the outermost return address apart from goexit, or 0 if the stack is too deep.
+// bottom returns the outermost return address apart from goexit, or 0 if the stack is too deep. Most of the time of
+// Enter is its walk of the stack, so Enter calls it directly.
 func bottom() uintptr {
 	pcs, _ := frames.Get().(*[256]uintptr)
 	defer frames.Put(pcs)

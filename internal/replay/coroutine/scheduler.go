@@ -88,9 +88,9 @@ func (s *Scheduler[W]) Wake(c *Coroutine[W]) {
 	}
 }
 
-// Run resumes the ready coroutines in order until all wait, the execution is void, or ended returns true.
-func (s *Scheduler[W]) Run(ended func() bool) {
-	for s.resumed < len(s.ready) && s.void == nil && !ended() {
+// Run resumes the ready coroutines in order until all wait, the execution is void, or the code sets ended.
+func (s *Scheduler[W]) Run(ended *bool) {
+	for s.resumed < len(s.ready) && s.void == nil && !*ended {
 		c := s.ready[s.resumed]
 		s.resumed++
 		if !c.ended {
@@ -176,7 +176,7 @@ func (s *Scheduler[W]) Enter() {
 		s.endMisuse()
 	}
 	// A replay skips the check, which is slow: the turn that recorded the history had no foreign calls.
-	if mode == BetweenTurns || mode != Replaying && onForeignGoroutine() {
+	if mode == BetweenTurns || mode != Replaying && isForeign(bottom()) {
 		s.rejectForeignCall()
 	}
 	if mode == Unwinding {
