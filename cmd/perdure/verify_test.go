@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -104,10 +105,19 @@ func orchestratorOf(t *testing.T, code string) string {
 	}
 	file := filepath.Join(t.TempDir(), "orchestrator")
 	script := fmt.Sprintf("#!/bin/sh\n%s='%s' exec '%s'\n", codeVariable, code, self)
-	if err := os.WriteFile(file, []byte(script), 0o700); err != nil {
+	writeProgram(t, file, script)
+	return file
+}
+
+// writeProgram writes an executable file. A process that another test starts meanwhile would inherit the open file, and
+// the file could not be executed before that process has closed it (ETXTBSY). So no process starts during the write.
+func writeProgram(t *testing.T, file, text string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return file
 }
 
 // fulfilling starts an instance that has scheduled the activity charge.
@@ -272,9 +282,7 @@ func TestVerify_invalidBinary_isAnError(t *testing.T) {
 	h := setup(t)
 	fulfilling(h, "a")
 	text := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(text, []byte("no program"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, text, "no program")
 	directory := t.TempDir()
 	for wanted, binary := range map[string]string{
 		"--binary " + directory +

@@ -108,9 +108,7 @@ func TestWorker_interrupted_stopsProgram(t *testing.T) {
 func TestWorker_severalPrograms_prefixesTheirLines(t *testing.T) {
 	good := filepath.Join(t.TempDir(), "good")
 	script := "#!/bin/sh\ntrap 'echo good; exit 0' TERM\nwhile :; do sleep 0.01; done\n"
-	if err := os.WriteFile(good, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, good, script)
 	code, out, stderr := work(t, "fails", nil, fakeWorker, good)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	slices.Sort(lines)
