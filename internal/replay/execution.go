@@ -11,7 +11,6 @@ import (
 	"github.com/perdure/perdure/internal/replay/journal"
 	"github.com/perdure/perdure/internal/replay/loading"
 	"github.com/perdure/perdure/internal/replay/mailbox"
-	"github.com/perdure/perdure/internal/replay/panics"
 	"github.com/perdure/perdure/internal/replay/tasks"
 	"github.com/perdure/perdure/internal/replay/updates"
 )
@@ -56,7 +55,8 @@ func newExecution(o Orchestration, opts *Options) *execution {
 	x.identity = identity.Of(*ref)
 	x.journal.Init(&journal.Options{ExecutionRef: ref, BuildID: opts.BuildID}, &x.payloads)
 	x.scheduler.Init(&coroutine.Options{
-		ExecutionRef: ref, Mark: fmt.Sprintf("%s %p", opts.ExecutionID, x), Logger: opts.Logger, Faults: opts.Faults,
+		ExecutionRef: ref, Mark: fmt.Sprintf("%s %p", opts.ExecutionID, x), Failed: x.fail,
+		Logger: opts.Logger, Faults: opts.Faults,
 	})
 	x.payloads.Init(&loading.Options{
 		ExecutionRef: ref, SegmentOf: opts.SegmentOf, Fetch: opts.Fetch, Decoder: opts.Decoder,
@@ -78,13 +78,10 @@ func (x *execution) mailbox() *mailbox.Mailbox {
 func (x *execution) start() {
 	input := x.lifecycle.start()
 	x.scheduler.Spawn(func() {
-		returned := false
-		defer x.failUnless(&returned)
 		if x.lifecycle.encodedFor != "" {
 			input = x.decodeInput(input)
 		}
 		x.end(x.orchestration.Body(&Context{Unscoped: Unscoped{Info{x}}, scope: x.scopes.Root()}, input))
-		returned = true
 	})
 }
 
@@ -99,23 +96,8 @@ func (x *execution) decodeInput(encoded json.RawMessage) json.RawMessage {
 	return doc
 }
 
-// failUnless is deferred in each coroutine. The orchestration fails if its code has not returned. It is not a function
-// that calls the code, because each frame below the code makes scheduler.Enter slower.
-func (x *execution) failUnless(returned *bool) {
-	switch {
-	case *returned:
-		return
-	case x.scheduler.Gate().Is(coroutine.Unwinding):
-		return // the scheduler ends the coroutine and recovers panics of deferred calls
-	case x.scheduler.Gate().Is(coroutine.Abandoned):
-		_ = recover() // the turn has failed, and a panic must not end the process
-		return
-	}
-
-	f := panics.Goexit()
-	if r := recover(); r != nil {
-		f = panics.FailureOf(r)
-	}
+// fail ends the orchestration, because its code did not return.
+func (x *execution) fail(f *history.Failure) {
 	x.end(Ending{Kind: history.OrchestrationFailed, Error: f})
 }
 

@@ -45,13 +45,6 @@ type updateHost struct{ x *execution }
 func (h updateHost) HasStarted() bool     { return h.x.lifecycle.hasStarted() }
 func (h updateHost) RememberID(id string) { h.x.mailbox().Remember(id) }
 
-func (h updateHost) Protect(code func()) {
-	returned := false
-	defer h.x.failUnless(&returned)
-	code()
-	returned = true
-}
-
 // isNewUpdate reports whether an event about an update applies, because its ID is new, or because the update was
 // received.
 func (x *execution) isNewUpdate(ev *history.Event) bool {

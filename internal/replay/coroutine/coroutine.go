@@ -37,9 +37,9 @@ func (c *Coroutine[W]) stopped() (panicked any) {
 	return <-done
 }
 
-// isForeign reports whether a goroutine is not a coroutine, by the bottom of its stack. It does not detect a coroutine
-// that user code creates with iter.Pull on a coroutine.
-func isForeign(bottom uintptr) bool { return bottom != 0 && bottom != coroutineBottom() }
+// isForeign reports whether a goroutine is not a coroutine. outermost is the result of bottom on it. It does not detect
+// a coroutine that user code creates with iter.Pull on a coroutine.
+func isForeign(outermost uintptr) bool { return outermost != 0 && outermost != coroutineBottom() }
 
 // coroutineBottom returns the outermost return address of every coroutine, which is in the runtime.
 var coroutineBottom = sync.OnceValue(func() (pc uintptr) {

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/internal/replay/panics"
 	"github.com/perdure/perdure/internal/replay/stack"
 )
 
@@ -21,6 +22,8 @@ type Options struct {
 
 	// Mark is unique to the execution in this process, because a query may replay an execution while its turns run.
 	Mark string
+	// Failed ends the execution with the failure of code that did not return. It is required.
+	Failed func(*history.Failure)
 	// Logger logs calls after a turn, and Faults observes them. Both may be nil.
 	Logger *slog.Logger
 	Faults faults.Observer
@@ -51,7 +54,8 @@ func (s *Scheduler[W]) Gate() *Gate { return &s.gate }
 // CountGoroutines records the number of goroutines before a turn, for Yield.
 func (s *Scheduler[W]) CountGoroutines() { s.goroutines = runtime.NumGoroutine() }
 
-// Spawn creates a coroutine. It first runs after the coroutines that are ready now.
+// Spawn creates a coroutine. It first runs after the coroutines that are ready now. If fn panics or calls Goexit, the
+// execution fails.
 func (s *Scheduler[W]) Spawn(fn func()) {
 	c := &Coroutine[W]{number: s.spawned}
 	s.spawned++
@@ -60,7 +64,10 @@ func (s *Scheduler[W]) Spawn(fn func()) {
 		c.yield = yield
 		s.Label()
 		defer func() { c.ended = true }()
+		returned := false
+		defer s.failUnless(&returned)
 		fn()
+		returned = true
 	})
 
 	// Ended coroutines need no stop. Dropping them keeps the list short for code that starts coroutines forever.
@@ -68,10 +75,29 @@ func (s *Scheduler[W]) Spawn(fn func()) {
 	s.Wake(c)
 }
 
+// failUnless is deferred in each coroutine. It reports code that has not returned. It is not a function that calls the
+// code, because each frame below the code makes Enter slower.
+func (s *Scheduler[W]) failUnless(returned *bool) {
+	switch {
+	case *returned:
+		return
+	case s.gate.Is(Unwinding):
+		return // Unwind ends the coroutine and recovers panics of deferred calls
+	case s.gate.Is(Abandoned):
+		_ = recover() // the turn has failed, and a panic must not end the process
+		return
+	}
+
+	f := panics.Goexit()
+	if r := recover(); r != nil {
+		f = panics.FailureOf(r)
+	}
+	s.options.Failed(f)
+}
+
 // CompactOrGrow provides capacity for one more element of a list. It removes the elements for which obsolete returns
-// true. If
-// there are few such elements, the list grows, so that the cost of the removals stays proportional to the number of
-// additions.
+// true. If there are few such elements, the list grows, so that the cost of the removals stays proportional to the
+// number of additions.
 func CompactOrGrow[T any](list []T, obsolete func(T) bool) []T {
 	if len(list) < cap(list) {
 		return list

@@ -26,7 +26,7 @@ func (u *Updates) startNext() {
 		u.busy = false
 		return
 	}
-	u.parts.Scheduler.Spawn(func() { u.parts.Host.Protect(u.runNext) })
+	u.parts.Scheduler.Spawn(u.runNext)
 }
 
 func (u *Updates) runNext() {

@@ -33,8 +33,6 @@ type Rejection struct {
 
 // Host is the execution to which the updates belong.
 type Host interface {
-	// Protect runs code of the orchestration on its coroutine.
-	Protect(code func())
 	// HasStarted reports whether the body has started.
 	HasStarted() bool
 	// RememberID records the ID of an external event or update that has arrived.
@@ -205,7 +203,7 @@ func (u *Updates) start(ev *history.Event, data history.Payload, dataEvent int64
 	u.running[ev.ID] = started
 	u.parts.Scheduler.Spawn(func() {
 		started.on = u.parts.Scheduler.Current()
-		u.parts.Host.Protect(func() { u.complete(started, handler, doc) })
+		u.complete(started, handler, doc)
 	})
 	return nil
 }
