@@ -184,6 +184,15 @@ func EncodeMessage(m *provider.Message) (string, error) {
 	return o.end()
 }
 
+// EncodeTimer encodes a timer like encoding/json.
+func EncodeTimer(t *provider.Timer) (string, error) {
+	doc, err := json.Marshal(t)
+	if err != nil {
+		return "", fmt.Errorf("encode JSON: %w", err)
+	}
+	return string(doc), nil
+}
+
 func (o *object) outcomes(name string, list []provider.ActivityOutcome) {
 	if len(list) == 0 {
 		return

@@ -31,8 +31,8 @@ func TestEncode_anyPayload_isWrittenLikeJSON(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{
 		`1`, `null`, ` { "a b" : [ 1 ,` + "\t2\r\n" + `] } `, `"<>&"`, `"` + "\u2027\u2028\u2029\u202A" + `"`,
-		`"é` + "\xe2\x80" + `"`, `"\u003c\/\""`, "\"\xff\"", ``, `{`, `1 2`, "\"\x00\"", strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000),
-		strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001),
+		`"é` + "\xe2\x80" + `"`, `"\u003c\/\""`, "\"\xff\"", ``, `{`, `1 2`, "\"\x00\"",
+		strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000), strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001),
 	} {
 		payload := history.Payload(p)
 		encodesWorkItem(t)(&provider.WorkItem{Input: payload})

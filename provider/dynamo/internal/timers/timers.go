@@ -4,7 +4,6 @@ package timers
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"time"
@@ -125,9 +124,9 @@ func (tm *Timers) Encode(timers []provider.Timer) ([]sqsqueue.Entry, error) {
 }
 
 func newEntry(t *provider.Timer) (sqsqueue.Entry, error) {
-	doc, err := json.Marshal(t)
+	doc, err := wire.EncodeTimer(t)
 	if err != nil {
-		return sqsqueue.Entry{}, fmt.Errorf("encode JSON: %w", err)
+		return sqsqueue.Entry{}, err
 	}
-	return sqsqueue.NewEntry(string(doc), t.TimerID, sqsqueue.BodyLimit)
+	return sqsqueue.NewEntry(doc, t.TimerID, sqsqueue.BodyLimit)
 }
