@@ -31,9 +31,9 @@ func (s *Summary) AppliesPause(order *Event) bool {
 	return pauses == (s.Paused == nil) && (order.EventID == "" || !slices.Contains(s.PauseIDs, order.EventID))
 }
 
-// NeedsFirstTurn reports whether the execution was resumed or restarted and no turn has run since then. A turn is then
+// NeedsTurn reports whether the execution was resumed or restarted and no turn has run since then. A turn is then
 // needed even if no message arrives.
-func (s *Summary) NeedsFirstTurn() bool { return s.Last == ExecutionResumed || s.RestartPending() }
+func (s *Summary) NeedsTurn() bool { return s.Last == ExecutionResumed || s.RestartPending() }
 
 // RestartPending reports whether the execution was restarted from another execution and no turn has run since then. The
 // copied work has not been sent.

@@ -147,7 +147,7 @@ func (s *Summary) UnconsumedInputs() int { return s.InlineOutcomes + s.Parked }
 // IsDue reports whether a turn is due even if no message arrives. Such a turn consumes waiting inputs or is the first
 // turn after a pause. No turn is due while the execution is paused or blocked.
 func (s *Summary) IsDue() bool {
-	return s.PartialInputs || s.NeedsFirstTurn() || s.InlineOutcomes > 0 && s.Paused == nil && !s.Blocked.Active
+	return s.PartialInputs || s.NeedsTurn() || s.InlineOutcomes > 0 && s.Paused == nil && !s.Blocked.Active
 }
 
 // beginTurn applies a TurnStarted event, which consumes all or some of the waiting inputs.

@@ -67,9 +67,8 @@ type Orchestrations interface {
 	// It does not cancel timers and children, because they are not known. The call is idempotent. It returns
 	// ErrConflict if a turn was committed in the meantime.
 	TerminateCorrupt(ctx context.Context, m *InboxMessage) error
-	// BlockInstance sets an instance's status to blocked by a build because its history cannot be read. If why is nil,
-	// it sets the status to running again. It does nothing if the execution is not the instance's current one, or the
-	// instance has ended.
+	// BlockInstance sets an instance's status to blocked by a build because its history cannot be read. It does nothing
+	// if the execution is not the instance's current one, or the instance has ended.
 	BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error
 	// ReadInterruption reads, with strong consistency, the last time at which EnqueueForOrchestrator sent a message
 	// that interrupts an instance (Message.Interrupts). The time is zero if no such message was sent recently. An

@@ -39,6 +39,9 @@ type Sweeps interface {
 	// hour. If it finds instances, it requests an orchestrator to report its build (ReportBuildInstanceID). A build
 	// that was already the last one to report within the past hour does not count as new.
 	BlockedInstances(ctx context.Context) iter.Seq2[[]Instance, error]
+	// UnblockInstance sets an instance's status to running, and removes what BlockInstance has stored. It does nothing
+	// if the execution is not the instance's current one, or the instance is paused or has ended.
+	UnblockInstance(ctx context.Context, instanceID, executionID string) error
 	// DeletingInstances finds instances whose deletion has made no progress for two minutes. DeleteInstance completes
 	// the deletion (R17).
 	DeletingInstances(ctx context.Context) iter.Seq2[[]Instance, error]

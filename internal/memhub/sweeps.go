@@ -93,6 +93,19 @@ func (st *sweeps) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Ins
 	})
 }
 
+// UnblockInstance implements provider.Sweeps.
+func (st *sweeps) UnblockInstance(ctx context.Context, instanceID, executionID string) error {
+	return st.call(ctx, func() error {
+		in, err := st.instances.find(instanceID)
+		if err != nil || in.ExecutionID != executionID || in.Status.Terminal() || in.Status == provider.StatusPaused {
+			return nil //nolint:nilerr // there is no such execution to unblock
+		}
+		in.UpdatedAt, in.Paused, in.Diagnosis, in.BlockedBy = st.time(), nil, nil, ""
+		in.Status = provider.StatusRunning
+		return nil
+	})
+}
+
 // DeletingInstances implements provider.Sweeps. There are none.
 func (st *sweeps) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
 	return search(ctx, st.base, func() []provider.Instance { return nil })

@@ -168,15 +168,11 @@ func (st *turns) BlockInstance(
 ) error {
 	return st.call(ctx, func() error {
 		in, err := st.instances.find(instanceID)
-		if err != nil || in.ExecutionID != executionID || in.Status.Terminal() ||
-			why == nil && in.Status == provider.StatusPaused {
+		if err != nil || in.ExecutionID != executionID || in.Status.Terminal() {
 			return nil //nolint:nilerr // there is no such execution to block
 		}
 		in.UpdatedAt, in.Paused, in.Diagnosis, in.BlockedBy = st.time(), nil, why, buildID
 		in.Status = provider.StatusBlocked
-		if why == nil {
-			in.Status, in.BlockedBy = provider.StatusRunning, ""
-		}
 		return nil
 	})
 }

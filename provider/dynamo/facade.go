@@ -164,6 +164,11 @@ func (p *Provider) BlockInstance(
 	return p.instances.BlockInstance(ctx, instanceID, executionID, buildID, why)
 }
 
+// UnblockInstance implements provider.Provider.
+func (p *Provider) UnblockInstance(ctx context.Context, instanceID, executionID string) error {
+	return p.instances.UnblockInstance(ctx, instanceID, executionID)
+}
+
 // AckOrchestrationItem implements provider.Provider.
 func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) ([]provider.OutputFailure, error) {
 	return p.outbox.Ack(ctx, t)

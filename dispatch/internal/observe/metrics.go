@@ -28,7 +28,7 @@ func dueSince(start *history.Event) time.Time {
 // measure counts a committed turn. Pauses, inputs that are parked during a pause, and resumes are not turns.
 func (t *Turns) measure(x *execution.Execution, committed *provider.Turn) {
 	m := t.observer.meter
-	if m == nil || x.Paused() || x.State().NeedsFirstTurn() {
+	if m == nil || x.Paused() || x.State().NeedsTurn() {
 		return
 	}
 	name, now := x.State().Name, committed.Events[0].Time

@@ -30,7 +30,7 @@ func (s *Sweeper) wakeBlocked(ctx context.Context, r *result) {
 		})
 		woken = slices.DeleteFunc(woken, isBlockedInHistory)
 		forEach(ctx, slices.Values(woken), unblockConcurrency, func(in provider.Instance) {
-			if err := s.Provider.BlockInstance(ctx, in.InstanceID, in.ExecutionID, "", nil); err != nil {
+			if err := s.Provider.UnblockInstance(ctx, in.InstanceID, in.ExecutionID); err != nil {
 				r.add(ctx, err)
 			}
 		})

@@ -189,40 +189,48 @@ func (is *Store) GetRaw(ctx context.Context, instanceID string, c provider.Consi
 func (is *Store) BlockInstance(
 	ctx context.Context, instanceID, executionID, buildID string, why *history.Failure,
 ) error {
-	const (
-		set, forget = "SET #updated = :updated, #status = :status", " REMOVE attention, blockedBy, diagnosis, paused"
-		condition   = "#execution = :x AND #status IN (:pending, :running, :cancelling, :blocked"
-	)
-	in := &dynamodb.UpdateItemInput{
-		Key:                      table.InstanceKey(instanceID),
-		UpdateExpression:         aws.String(set + forget),
-		ConditionExpression:      aws.String(condition + ")"),
+	diagnosis, err := json.Marshal(why)
+	if err != nil {
+		return fmt.Errorf("dynamo: instance %q: diagnosis: %w", instanceID, err)
+	}
+	in := is.statusUpdate(instanceID, executionID, provider.StatusBlocked,
+		", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis REMOVE paused", ", :paused")
+	in.ExpressionAttributeValues[":paused"] = table.Str(string(provider.StatusPaused))
+	in.ExpressionAttributeValues[":attention"] = table.Str(BlockedPartition(instanceID))
+	in.ExpressionAttributeValues[":blockedBy"] = table.Str(buildID)
+	in.ExpressionAttributeValues[":diagnosis"] = table.Str(string(diagnosis))
+	_, _, err = is.table.UpdateIf(ctx, instanceID, in)
+	return err
+}
+
+// UnblockInstance is the reverse of BlockInstance.
+func (is *Store) UnblockInstance(ctx context.Context, instanceID, executionID string) error {
+	in := is.statusUpdate(instanceID, executionID, provider.StatusRunning,
+		" REMOVE attention, blockedBy, diagnosis, paused", "")
+	_, _, err := is.table.UpdateIf(ctx, instanceID, in)
+	return err
+}
+
+// statusUpdate returns an update of the status of an execution that has not ended and is not paused. The update also
+// makes changes, and allows more statuses.
+func (is *Store) statusUpdate(
+	instanceID, executionID string, to provider.RuntimeStatus, changes, more string,
+) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		Key:              table.InstanceKey(instanceID),
+		UpdateExpression: aws.String("SET #updated = :updated, #status = :status" + changes),
+		ConditionExpression: aws.String(
+			"#execution = :x AND #status IN (:pending, :running, :cancelling, :blocked" + more + ")",
+		),
 		ExpressionAttributeNames: table.Names(table.AttrUpdated, table.AttrStatus, table.AttrExecution),
 		ExpressionAttributeValues: table.Item{
 			":updated":    table.Str(table.FormatTime(is.now())),
 			":x":          table.Str(executionID),
-			":status":     table.Str(string(provider.StatusRunning)),
+			":status":     table.Str(string(to)),
 			":pending":    table.Str(string(provider.StatusPending)),
 			":running":    table.Str(string(provider.StatusRunning)),
 			":cancelling": table.Str(string(provider.StatusCancelling)),
 			":blocked":    table.Str(string(provider.StatusBlocked)),
 		},
 	}
-	if why != nil {
-		diagnosis, err := json.Marshal(why)
-		if err != nil {
-			return fmt.Errorf("dynamo: instance %q: diagnosis: %w", instanceID, err)
-		}
-		in.UpdateExpression = aws.String(
-			set + ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis REMOVE paused",
-		)
-		in.ConditionExpression = aws.String(condition + ", :paused)")
-		in.ExpressionAttributeValues[":paused"] = table.Str(string(provider.StatusPaused))
-		in.ExpressionAttributeValues[":status"] = table.Str(string(provider.StatusBlocked))
-		in.ExpressionAttributeValues[":attention"] = table.Str(BlockedPartition(instanceID))
-		in.ExpressionAttributeValues[":blockedBy"] = table.Str(buildID)
-		in.ExpressionAttributeValues[":diagnosis"] = table.Str(string(diagnosis))
-	}
-	_, _, err := is.table.UpdateIf(ctx, instanceID, in)
-	return err
 }

@@ -353,7 +353,7 @@ func blockedWithout(f *kit.Fixture) {
 	f.WantBlocked()
 	f.ReportBuilds("b2")
 	f.WantBlocked("a")
-	f.Must(f.Provider.BlockInstance(f.Ctx(), "a", e.Instance.ExecutionID, "b2", nil))
+	f.Must(f.Provider.UnblockInstance(f.Ctx(), "a", e.Instance.ExecutionID))
 	if in := f.Instance("a"); in.Status != provider.StatusRunning || in.Diagnosis != nil {
 		f.T.Errorf("got status %s: %+v", in.Status, in.Diagnosis)
 	}
@@ -368,6 +368,7 @@ func blockedOthers(f *kit.Fixture) {
 	why := &history.Failure{Type: history.TypeCorrupt, Message: "m"}
 	f.Must(f.Provider.BlockInstance(f.Ctx(), "a", "another", "b1", why))
 	f.Must(f.Provider.BlockInstance(f.Ctx(), "missing", "x", "b1", why))
+	f.Must(f.Provider.UnblockInstance(f.Ctx(), "missing", "x"))
 	f.WantStatus("a", provider.StatusRunning)
 	_, err := f.Provider.ReadInstance(f.Ctx(), "missing")
 	f.WantErrorIs(err, provider.ErrNotFound)
@@ -376,10 +377,11 @@ func blockedOthers(f *kit.Fixture) {
 func blockedAfterEnd(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Ended(`1`))
-	for _, why := range []*history.Failure{{Type: history.TypeCorrupt, Message: "m"}, nil} {
-		f.Must(f.Provider.BlockInstance(f.Ctx(), "a", e.Instance.ExecutionID, "b1", why))
-		f.WantStatus("a", provider.StatusCompleted)
-	}
+	why := &history.Failure{Type: history.TypeCorrupt, Message: "m"}
+	f.Must(f.Provider.BlockInstance(f.Ctx(), "a", e.Instance.ExecutionID, "b1", why))
+	f.WantStatus("a", provider.StatusCompleted)
+	f.Must(f.Provider.UnblockInstance(f.Ctx(), "a", e.Instance.ExecutionID))
+	f.WantStatus("a", provider.StatusCompleted)
 }
 
 // heldLater cancels one of two timers while their messages are in the queue. The other timer is found when it is due.
