@@ -34,7 +34,7 @@ const mostErrorBytes = 1 << 20
 type Request struct {
 	// Operation names the request in errors, for example "create change set".
 	Operation string
-	// Service is the service in the signature.
+	// Service is the service in the signature. Without it, the request is not signed.
 	Service     string
 	Method, URL string
 	Header      map[string]string
@@ -50,6 +50,13 @@ func Query(operation, service, endpoint string, values url.Values) *Request {
 		Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"},
 		Body:   []byte(values.Encode()),
 	}
+}
+
+// Response is a response to a request.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   []byte
 }
 
 // Sender sends requests. It is safe for concurrent use.
@@ -76,6 +83,20 @@ func New(cfg *aws.Config, now func() time.Time) *Sender {
 // for an error response, and ErrTooLarge for a larger response. Without a complete response, it returns an error of the
 // SDK: RequestCanceledError if ctx has ended, or else RequestSendError. AWS may have processed such a request.
 func (s *Sender) Send(ctx context.Context, r *Request, most int64) ([]byte, error) {
+	response, err := s.Do(ctx, r, most)
+	if err != nil {
+		return nil, err
+	}
+	if failed(response.Status) {
+		return nil, DecodeError(r.Operation, response.Status, response.Body)
+	}
+	return response.Body, nil
+}
+
+func failed(status int) bool { return status >= http.StatusMultipleChoices }
+
+// Do is like Send, and returns an error response like other ones. It has the first MiB of its body.
+func (s *Sender) Do(ctx context.Context, r *Request, most int64) (*Response, error) {
 	req, err := s.signed(ctx, r)
 	if err != nil {
 		return nil, err
@@ -85,20 +106,17 @@ func (s *Sender) Send(ctx context.Context, r *Request, most int64) ([]byte, erro
 		return nil, interrupted(ctx, r, err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	failed := response.StatusCode >= http.StatusMultipleChoices
-	if failed {
+	if failed(response.StatusCode) {
 		most = mostErrorBytes
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
 	switch {
 	case err != nil:
 		return nil, interrupted(ctx, r, err)
-	case failed:
-		return nil, DecodeError(r.Operation, response.StatusCode, body)
-	case int64(len(body)) > most:
+	case int64(len(body)) > most && !failed(response.StatusCode):
 		return nil, fmt.Errorf("%s: %w of %d bytes", r.Operation, ErrTooLarge, most)
 	default:
-		return body, nil
+		return &Response{response.StatusCode, response.Header, body}, nil
 	}
 }
 
@@ -110,7 +128,7 @@ func interrupted(ctx context.Context, r *Request, err error) error {
 	return fmt.Errorf("%s: %w", r.Operation, &smithyhttp.RequestSendError{Err: err})
 }
 
-// signed returns a request with its signature.
+// signed returns a request with its signature, if it has a service.
 func (s *Sender) signed(ctx context.Context, r *Request) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
 	if err != nil {
@@ -118,6 +136,9 @@ func (s *Sender) signed(ctx context.Context, r *Request) (*http.Request, error) 
 	}
 	for name, value := range r.Header {
 		req.Header.Set(name, value)
+	}
+	if r.Service == "" {
+		return req, nil
 	}
 	sum := sha256.Sum256(r.Body)
 	hash := hex.EncodeToString(sum[:])

@@ -8,9 +8,12 @@ import (
 	"github.com/perdure/perdure/infra/template"
 )
 
+// Additions are additions to a template. The keys are logical IDs.
+type Additions struct{ Resources, Conditions, Outputs map[string]any }
+
 // Disposable returns the template of the tool for a stack that is deleted with all its data. It has no dashboard, which
-// AWS bills by the month. resources are added to it.
-func Disposable(resources map[string]any) (*Template, error) {
+// AWS bills by the month. It contains the additions.
+func Disposable(more *Additions) (*Template, error) {
 	var parsed map[string]any
 	if err := json.Unmarshal(template.JSON, &parsed); err != nil {
 		return nil, fmt.Errorf("template is not JSON: %w", err)
@@ -32,7 +35,11 @@ func Disposable(resources map[string]any) (*Template, error) {
 			}
 		}
 	}
-	maps.Copy(all, resources)
+	maps.Copy(all, more.Resources)
+	for section, added := range map[string]map[string]any{"Conditions": more.Conditions, "Outputs": more.Outputs} {
+		own, _ := parsed[section].(map[string]any)
+		maps.Copy(own, added)
+	}
 	raw, err := json.Marshal(parsed)
 	if err != nil {
 		return nil, fmt.Errorf("template: %w", err)

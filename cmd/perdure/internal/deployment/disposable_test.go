@@ -9,12 +9,18 @@ import (
 // Nothing in the template keeps a resource or a copy of its data after the deletion of the stack.
 func TestDisposable_template_deletesEverything(t *testing.T) {
 	t.Parallel()
-	parsed, err := Disposable(map[string]any{"Extra": map[string]any{"Type": "AWS::SQS::Queue"}})
+	parsed, err := Disposable(&Additions{
+		Resources:  map[string]any{"Extra": map[string]any{"Type": "AWS::SQS::Queue"}},
+		Conditions: map[string]any{"ExtraCondition": map[string]any{"Fn::Not": []any{true}}},
+		Outputs:    map[string]any{"ExtraOutput": map[string]any{"Value": "extra"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var body struct {
-		Resources map[string]struct {
+		Conditions map[string]any `json:"Conditions"`
+		Outputs    map[string]any `json:"Outputs"`
+		Resources  map[string]struct {
 			DeletionPolicy      string         `json:"DeletionPolicy"`
 			UpdateReplacePolicy string         `json:"UpdateReplacePolicy"`
 			Properties          map[string]any `json:"Properties"`
@@ -22,6 +28,9 @@ func TestDisposable_template_deletesEverything(t *testing.T) {
 	}
 	if err := json.Unmarshal(parsed.Body, &body); err != nil {
 		t.Fatal(err)
+	}
+	if body.Conditions["ExtraCondition"] == nil || body.Outputs["ExtraOutput"] == nil || len(body.Outputs) == 1 {
+		t.Errorf("got conditions %v and outputs %v", body.Conditions, body.Outputs)
 	}
 	kept := map[string]bool{"": true, "Delete": true}
 	for id, r := range body.Resources {

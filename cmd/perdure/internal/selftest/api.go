@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/apiclient"
+	"github.com/perdure/perdure/internal/awsrequest"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -25,14 +27,39 @@ const outputAPI = "ApiUrl"
 // which serves them at its endpoint.
 func dialAPI(cfg *aws.Config, address string, more ...client.DialOption) (*client.Client, error) {
 	opts := append([]client.DialOption{sigv4.WithConfig(*cfg)}, more...)
-	if cfg.BaseEndpoint != nil {
-		endpoint, err := url.Parse(*cfg.BaseEndpoint)
-		if err != nil {
-			return nil, fmt.Errorf("endpoint of AWS: %w", err)
-		}
-		opts = append(opts, client.WithHTTPClient(&http.Client{Transport: &localTransport{endpoint}}))
+	local, err := localClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if local != nil {
+		opts = append(opts, client.WithHTTPClient(local))
 	}
 	return client.Dial(address, opts...)
+}
+
+// newRequests returns a sender of requests to APIs and function URLs.
+func newRequests(cfg *aws.Config, now func() time.Time) (*awsrequest.Sender, error) {
+	local, err := localClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	own := *cfg
+	if local != nil {
+		own.HTTPClient = local
+	}
+	return awsrequest.New(&own, now), nil
+}
+
+// localClient returns an HTTP client for the APIs of a local cloud, or nil.
+func localClient(cfg *aws.Config) (*http.Client, error) {
+	if cfg.BaseEndpoint == nil {
+		return nil, nil //nolint:nilnil // AWS
+	}
+	endpoint, err := url.Parse(*cfg.BaseEndpoint)
+	if err != nil {
+		return nil, fmt.Errorf("endpoint of AWS: %w", err)
+	}
+	return &http.Client{Transport: &localTransport{endpoint}}, nil
 }
 
 // localTransport sends requests to an endpoint, with the hosts of their URLs in the header Host.
@@ -143,4 +170,40 @@ func (o *operator) repeatHeader(ctx context.Context) error {
 		return fmt.Errorf("instance %s was started with two values of %s", id, idempotencyKey)
 	}
 	return &probes.UndecidedError{Cause: err}
+}
+
+// longWait requests the result of a running instance for as long as the API allows. API Gateway must not end the
+// request before the API responds.
+func (o *operator) longWait(ctx context.Context) (string, error) {
+	const limit, cut, responseLimit = 20 * time.Second, 5 * time.Second, 1 << 20
+	if o.probes.APIURL == "" {
+		return "", &probes.UndecidedError{Cause: probes.ErrNoAPI}
+	}
+	id, err := o.client.Start(ctx, app.Receive, "never")
+	if err != nil {
+		return "", &probes.UndecidedError{Cause: err}
+	}
+	defer func() { _ = o.client.Terminate(ctx, id, "") }() // the stack is deleted
+	began := o.now()
+	response, err := o.probes.Requests.Do(ctx, &awsrequest.Request{
+		Operation: "wait for result", Service: apiclient.ServiceAPIGateway, Method: http.MethodGet,
+		URL: fmt.Sprintf("%s/v1/instances/%s/result?wait=%v", o.address, id, limit),
+	}, responseLimit)
+	took := o.now().Sub(began).Round(time.Millisecond)
+	if err == nil {
+		err = fmt.Errorf("a request for %v gets status %d after %v: %.200s", limit, response.Status, took,
+			response.Body)
+	}
+	switch {
+	case response == nil && (took < cut || ctx.Err() != nil):
+		return "", &probes.UndecidedError{Cause: err}
+	case response == nil: // the connection was cut
+		return "", fmt.Errorf("after %v: %w", took, err)
+	case response.Status == http.StatusAccepted && took >= limit:
+		return fmt.Sprintf("a request for %v gets its response after %v", limit, took), nil
+	case response.Status >= http.StatusInternalServerError && took >= cut:
+		return "", err
+	default:
+		return "", &probes.UndecidedError{Cause: err}
+	}
 }

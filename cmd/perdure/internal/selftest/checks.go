@@ -64,7 +64,7 @@ func (h *hub) runChecks(ctx context.Context, all []probes.Check, short bool) (re
 }
 
 // assumptionCount is the number of entries in docs/internals/aws-assumptions.md.
-const assumptionCount = 126
+const assumptionCount = 127
 
 // unchecked returns the number of assumptions that no check has shown.
 func unchecked(results []CheckResult) int {
@@ -107,6 +107,7 @@ func (h *hub) hubChecks(report *Report) []probes.Check {
 			}
 			return detail, err
 		}},
+		{Name: "api-timeout", Assumptions: []string{"A131"}, Run: (&operator{h}).longWait, Slow: true},
 		{Name: "api-caller", Assumptions: []string{"A142"}, Run: (&operator{h}).recordCaller},
 		{Name: "mapping-delete", Assumptions: []string{"A31"}, Run: h.drained},
 		{Name: "mapping-pause", Assumptions: []string{"A43", "A44", "A123"}, Run: passed(pauseScenario), Slow: true},

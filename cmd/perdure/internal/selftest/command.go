@@ -203,7 +203,7 @@ func connect(ctx context.Context, env *cli.Env) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	template, err := deployment.Disposable(probeResources())
+	template, err := deployment.Disposable(probeAdditions())
 	if err != nil {
 		return nil, err
 	}

@@ -313,7 +313,7 @@ var startOfTest = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 
 // disposable is the template of all runs.
 var disposable = sync.OnceValues(func() (*deployment.Template, error) {
-	return deployment.Disposable(probeResources())
+	return deployment.Disposable(probeAdditions())
 })
 
 func newWorld(t *testing.T) *world {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type hub struct {
 	client *client.Client
 	// api calls the HTTP API. repeatingAPI gives an idempotency key twice.
 	api, repeatingAPI *client.Client
+	address           string // of the HTTP API or the function URL
 	admin             *admin.Client
 	deployment        *hubadmin.Admin
 	paused            bool // a scenario has paused the hub and not resumed it
@@ -55,28 +57,41 @@ func openHub(ctx context.Context, env *cli.Env, d *deployed) (*hub, error) {
 		return nil, fmt.Errorf("load AWS settings: %w", err)
 	}
 	cfg.HTTPClient = awsrequest.HTTPClient{Next: cfg.HTTPClient} // a probe does not expect repeated calls
-	api, err := dialAPI(&cfg, d.outputs[outputAPI])
+	address := d.outputs[outputAPI]
+	api, err := dialAPI(&cfg, address)
 	if err != nil {
 		return nil, err
 	}
-	repeating, err := dialAPI(&cfg, d.outputs[outputAPI], apiclient.OptionFunc(repeatKey))
+	repeating, err := dialAPI(&cfg, address, apiclient.OptionFunc(repeatKey))
+	if err != nil {
+		return nil, err
+	}
+	requests, err := newRequests(&cfg, env.Now)
 	if err != nil {
 		return nil, err
 	}
 	return &hub{
-		client: clients.Client, api: api, repeatingAPI: repeating, admin: clients.Admin, deployment: operated,
+		client: clients.Client, api: api, repeatingAPI: repeating, address: address,
+		admin: clients.Admin, deployment: operated,
 		progress: term.LineWriter{Writer: env.Stderr}, now: env.Now, sleep: env.Sleep, probes: &probes.Probes{
 			Clients: dynamo.FromConfig(cfg), Hub: operated.Config, Now: env.Now, Sleep: env.Sleep,
 			Metrics:   newMetrics(&cfg, env.Now),
 			Logs:      newLogs(&cfg, env.Now),
+			Requests:  requests,
 			TableName: d.physical(probeTable), QueueURLs: probes.QueueURLs{
 				StandardURL: d.physical(probeQueue), FIFOURL: d.physical(probeFIFO),
 				RedriveURL: d.physical(probeRedrive), DeadLettersURL: d.physical(probeDead),
 				PurgeURL: d.physical(probePurge), ScheduleDeadURL: d.physical(probeScheduleDead),
+				RateURL: d.physical(probeRate),
 			}, FunctionConfig: probes.FunctionConfig{
 				MappedName: d.physical(probeFunction), CalledName: d.physical(probeCalled),
 				MappedLogs: d.physical(probeFunction + "Logs"),
 				MappedURL:  d.physical(probeMapped), MappedFIFOURL: d.physical(probeMappedFIFO),
+				ThrottledURL: d.physical(probeThrottled), ThrottledDeadURL: d.physical(probeUndelivered),
+			}, GatewayConfig: probes.GatewayConfig{
+				APIURL: d.outputs[outputProbeAPI], FunctionURL: strings.TrimSuffix(d.outputs[outputProbeURL], "/"),
+			}, AlarmNames: probes.AlarmNames{
+				BreachingAlarm: d.physical(probeBreaching), NotBreachingAlarm: d.physical(probeNotBreaching),
 			},
 		},
 	}, nil

@@ -27,23 +27,55 @@ func newMetrics(cfg *aws.Config, now func() time.Time) *metrics {
 // serviceMetrics is the service in the signature and the endpoint of CloudWatch.
 const serviceMetrics = "monitoring"
 
+// query sends a request to the query API, and decodes its response.
+func (m *metrics) query(ctx context.Context, operation string, values url.Values, response any) error {
+	const responseLimit, version = 1 << 20, "2010-08-01"
+	values.Set("Version", version)
+	body, err := m.sender.Send(ctx, awsrequest.Query(operation, serviceMetrics, m.endpoint, values), responseLimit)
+	if err != nil {
+		return err
+	}
+	if err := xml.Unmarshal(body, response); err != nil {
+		return fmt.Errorf("%s: decode response: %w", operation, err)
+	}
+	return nil
+}
+
+// AlarmStates implements probes.MetricAPI.
+func (m *metrics) AlarmStates(ctx context.Context, names ...string) (map[string]string, error) {
+	values := url.Values{keyAction: {"DescribeAlarms"}}
+	for i, name := range names {
+		values.Set(fmt.Sprintf("AlarmNames.member.%d", i+1), name)
+	}
+	var found struct {
+		Alarms []struct {
+			Name  string `xml:"AlarmName"`
+			State string `xml:"StateValue"`
+		} `xml:"DescribeAlarmsResult>MetricAlarms>member"`
+	}
+	if err := m.query(ctx, "describe alarms", values, &found); err != nil {
+		return nil, err
+	}
+	states := map[string]string{}
+	for _, a := range found.Alarms {
+		states[a.Name] = a.State
+	}
+	return states, nil
+}
+
 // SampleCount implements probes.MetricAPI.
 func (m *metrics) SampleCount(ctx context.Context, metric probes.Metric, from, to time.Time) (float64, error) {
-	const period, responseLimit, operation = "60", 1 << 20, "get metric statistics"
-	body, err := m.sender.Send(ctx, awsrequest.Query(operation, serviceMetrics, m.endpoint, url.Values{
-		keyAction: {"GetMetricStatistics"}, "Version": {"2010-08-01"}, "Namespace": {metric.Namespace},
-		"MetricName": {metric.Name}, "Dimensions.member.1.Name": {metric.Dimension},
-		"Dimensions.member.1.Value": {metric.Value}, "Statistics.member.1": {"SampleCount"}, "Period": {period},
-		"StartTime": {from.UTC().Format(time.RFC3339)}, "EndTime": {to.UTC().Format(time.RFC3339)},
-	}), responseLimit)
-	if err != nil {
-		return 0, err
-	}
+	const period = "60"
 	var found struct {
 		Counts []float64 `xml:"GetMetricStatisticsResult>Datapoints>member>SampleCount"`
 	}
-	if err := xml.Unmarshal(body, &found); err != nil {
-		return 0, fmt.Errorf("%s: decode response: %w", operation, err)
+	if err := m.query(ctx, "get metric statistics", url.Values{
+		keyAction: {"GetMetricStatistics"}, "Namespace": {metric.Namespace},
+		"MetricName": {metric.Name}, "Dimensions.member.1.Name": {metric.Dimension},
+		"Dimensions.member.1.Value": {metric.Value}, "Statistics.member.1": {"SampleCount"}, "Period": {period},
+		"StartTime": {from.UTC().Format(time.RFC3339)}, "EndTime": {to.UTC().Format(time.RFC3339)},
+	}, &found); err != nil {
+		return 0, err
 	}
 	sum := 0.0
 	for _, n := range found.Counts {

@@ -20,6 +20,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
 	"github.com/perdure/perdure/httpapi"
 	"github.com/perdure/perdure/internal/apiclient"
+	"github.com/perdure/perdure/internal/awsrequest"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider/dynamo/hubadmin"
@@ -171,6 +172,67 @@ func TestRepeatHeader_gatewayKeepsOneValue_isReported(t *testing.T) {
 		}), apiclient.OptionFunc(repeatKey))
 		if err := (&operator{h}).repeatHeader(ctx); err == nil || !strings.Contains(err.Error(), "was started with two values") {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// requests calls an API in memory after a gateway that has a time limit, unless it is 0.
+type requests struct {
+	api    http.Handler
+	limit  time.Duration
+	status int // after the limit, or 0 for a closed connection
+}
+
+func (r requests) Do(
+	ctx context.Context, sent *awsrequest.Request, _ int64,
+) (*awsrequest.Response, error) {
+	if r.limit > 0 {
+		if err := sleep.For(ctx, r.limit); err != nil {
+			return nil, err
+		}
+		if r.status == 0 {
+			return nil, errors.New("connection closed")
+		}
+		return &awsrequest.Response{Status: r.status, Body: []byte("timeout")}, nil
+	}
+	w := httptest.NewRecorder()
+	r.api.ServeHTTP(w, httptest.NewRequestWithContext(ctx, sent.Method, sent.URL, http.NoBody))
+	return &awsrequest.Response{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}, nil
+}
+
+// A gateway that ends a request before the API responds differs from AWS. Other failures show nothing.
+func TestLongWait_gatewayEndsRequest_isReported(t *testing.T) {
+	t.Parallel()
+	inMemory(t, deployedCode(), func(ctx context.Context, h *hub) {
+		api := httpapi.New(h.client, h.admin, httpapi.WithLogger(slog.New(slog.DiscardHandler)))
+		h.address = "https://a.execute-api.eu-west-1.amazonaws.com"
+		h.probes = &probes.Probes{GatewayConfig: probes.GatewayConfig{APIURL: h.address}}
+		for want, c := range map[string]struct {
+			gateway   requests
+			undecided bool
+		}{
+			"": {gateway: requests{api: api}},
+			"a request for 20s gets status 504 after 15s: timeout": {gateway: requests{limit: 15 * time.Second, status: 504}},
+			"after 15s: connection closed":                         {gateway: requests{limit: 15 * time.Second}},
+			"a request for 20s gets status 503 after 1s: timeout": {
+				gateway: requests{limit: time.Second, status: 503}, undecided: true,
+			},
+			"connection closed": {gateway: requests{limit: time.Second}, undecided: true},
+			"a request for 20s gets status 403 after 15s: timeout": {
+				gateway: requests{limit: 15 * time.Second, status: 403}, undecided: true,
+			},
+		} {
+			h.probes.Requests = c.gateway
+			detail, err := (&operator{h}).longWait(ctx)
+			_, open := errors.AsType[*probes.UndecidedError](err)
+			if want == "" && (err != nil || detail == "") || want != "" && (err == nil || err.Error() != want) ||
+				open != c.undecided {
+				t.Errorf("want %q, got %q, %v", want, detail, err)
+			}
+		}
+		h.probes.APIURL = ""
+		if _, err := (&operator{h}).longWait(ctx); !errors.Is(err, probes.ErrNoAPI) {
+			t.Errorf("without an API: got %v", err)
 		}
 	})
 }

@@ -31,7 +31,7 @@ var usageLimit = pricing.Usage{
 	pricing.WriteUnits: 100_000, pricing.ReadUnits: 200_000,
 	pricing.StandardRequests: 50_000, pricing.FIFORequests: 50_000,
 	pricing.ObjectWrites: 1_500, pricing.ObjectReads: 1_500, pricing.HTTPRequests: 1_000,
-	pricing.ScheduleInvocations: 100, pricing.LogBytes: 20e6, pricing.AlarmMetrics: 35.0 * hoursBilled / hoursOfMonth,
+	pricing.ScheduleInvocations: 100, pricing.LogBytes: 20e6, pricing.AlarmMetrics: 37.0 * hoursBilled / hoursOfMonth,
 }
 
 // plan is what a run creates and removes.

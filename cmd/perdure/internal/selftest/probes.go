@@ -3,6 +3,7 @@ package selftest
 import (
 	"maps"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/deployment"
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app/probefunction"
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
 )
@@ -16,13 +17,29 @@ const (
 	probePurge   = "SelfTestPurgeQueue"
 	probeTable   = "SelfTestTable"
 
+	probeRate = "SelfTestRateQueue"
+
 	probeScheduleDead = "SelfTestScheduleDeadLetterQueue"
 
-	probeFunction   = "SelfTestMappedFunction"
-	probeCalled     = "SelfTestCalledFunction"
-	probeRole       = "SelfTestFunctionRole"
-	probeMapped     = "SelfTestMappedQueue"
-	probeMappedFIFO = "SelfTestMappedFIFOQueue"
+	probeFunction    = "SelfTestMappedFunction"
+	probeCalled      = "SelfTestCalledFunction"
+	probeRole        = "SelfTestFunctionRole"
+	probeNeverRun    = "SelfTestThrottledFunction"
+	probeMapped      = "SelfTestMappedQueue"
+	probeMappedFIFO  = "SelfTestMappedFIFOQueue"
+	probeThrottled   = "SelfTestThrottledQueue"
+	probeUndelivered = "SelfTestThrottledDeadLetterQueue"
+
+	probeAPI          = "SelfTestApi"
+	probeBreaching    = "SelfTestBreachingAlarm"
+	probeNotBreaching = "SelfTestNotBreachingAlarm"
+
+	// conditionAPI means that the hub has an HTTP API. Otherwise, conditionURL means that it has a function URL.
+	conditionAPI = "SelfTestHasApi"
+	conditionURL = "SelfTestHasUrl"
+	// Outputs with the URLs of the probe function.
+	outputProbeAPI = "SelfTestApiUrl"
+	outputProbeURL = "SelfTestFunctionUrl"
 )
 
 const (
@@ -32,6 +49,13 @@ const (
 
 	keyAction   = "Action"
 	keyFunction = "FunctionName"
+	keyAPI      = "ApiId"
+
+	keyVisibility = "VisibilityTimeout"
+	keyRedrive    = "RedrivePolicy"
+	keyCondition  = "Condition"
+
+	authIAM = "AWS_IAM"
 )
 
 type properties = map[string]any
@@ -53,6 +77,11 @@ func policy(statements ...properties) properties {
 	return properties{"Version": "2012-10-17", "Statement": statements}
 }
 
+// redrive returns the redrive policy of a queue with a dead-letter queue.
+func redrive(deadLetters string, receives int) properties {
+	return properties{"deadLetterTargetArn": arn(deadLetters), "maxReceiveCount": receives}
+}
+
 // orderedQueue returns a FIFO queue.
 func orderedQueue(more properties) properties {
 	p := properties{
@@ -61,6 +90,24 @@ func orderedQueue(more properties) properties {
 	}
 	maps.Copy(p, more)
 	return resource(typeQueue, p)
+}
+
+// probeAdditions returns the additions to the template of a hub.
+func probeAdditions() *deployment.Additions {
+	output := func(id, attribute, condition string) properties {
+		return properties{"Value": properties{"Fn::GetAtt": []any{id, attribute}}, keyCondition: condition}
+	}
+	kind := func(of string) properties { return properties{"Fn::Equals": []any{ref("APIKind"), of}} }
+	return &deployment.Additions{
+		Resources: probeResources(),
+		Conditions: map[string]any{
+			conditionAPI: kind("http-api"), conditionURL: kind("function-url"),
+		},
+		Outputs: map[string]any{
+			outputProbeAPI: output(probeAPI, "ApiEndpoint", conditionAPI),
+			outputProbeURL: output("SelfTestUrl", "FunctionUrl", conditionURL),
+		},
+	}
 }
 
 // probeResources returns the resources for checks, which the stack has besides those of the hub.
@@ -74,10 +121,9 @@ func probeResources() map[string]any {
 		probePurge: resource(typeQueue, properties{sizeLimit: mostBytes}),
 		probeFIFO:  orderedQueue(nil),
 		probeDead:  orderedQueue(nil),
-		probeRedrive: orderedQueue(properties{"RedrivePolicy": properties{
-			"deadLetterTargetArn": arn(probeDead),
-			"maxReceiveCount":     probes.MaxReceives,
-		}}),
+
+		probeRate:    orderedQueue(nil),
+		probeRedrive: orderedQueue(properties{keyRedrive: redrive(probeDead, probes.MaxReceives)}),
 		probeTable: resource("AWS::DynamoDB::Table", properties{
 			"BillingMode":          "PAY_PER_REQUEST",
 			"AttributeDefinitions": []any{column("pk"), column("sk"), column("gs")},
@@ -95,20 +141,103 @@ func probeResources() map[string]any {
 	all[probeScheduleDead+"Policy"] = resource("AWS::SQS::QueuePolicy", properties{
 		"Queues": []any{ref(probeScheduleDead)}, "PolicyDocument": policy(undelivered),
 	})
-	maps.Copy(all, functionResources())
+	for _, more := range []map[string]any{
+		functionResources(), mappingResources(), gatewayResources(), alarmResources(),
+	} {
+		maps.Copy(all, more)
+	}
 	return all
 }
 
-// functionResources returns the probe function, whose code is that of the worker function, and its mapped queues.
+// gatewayResources returns an HTTP API or a function URL of the probe function, like that of a hub.
+func gatewayResources() map[string]any {
+	const kind, requests = "AWS::ApiGatewayV2::", 20 // in a second
+	all := map[string]any{
+		probeAPI: resource(kind+"Api", properties{
+			"Name": sub("perdure-${HubName}-selftest"), "ProtocolType": "HTTP",
+			"CorsConfiguration": properties{
+				"AllowOrigins": []string{probes.AllowedOrigin}, "AllowMethods": []string{"GET", "POST"},
+				"AllowHeaders": []string{"authorization"},
+			},
+		}),
+		"SelfTestIntegration": resource(kind+"Integration", properties{
+			keyAPI: ref(probeAPI), "IntegrationType": "AWS_PROXY", "IntegrationUri": arn(probeCalled),
+			"PayloadFormatVersion": "2.0",
+		}),
+		"SelfTestApiPermission": resource("AWS::Lambda::Permission", properties{
+			keyAction: "lambda:InvokeFunction", keyFunction: ref(probeCalled),
+			"Principal": "apigateway.amazonaws.com",
+			"SourceArn": sub(
+				"arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${" + probeAPI + "}/*",
+			),
+		}),
+	}
+	// API Gateway changes an API once at a time, and deploys a stage with the routes that exist.
+	before := "SelfTestIntegration"
+	add := func(id string, r properties) {
+		r["DependsOn"] = before
+		all[id], before = r, id
+	}
+	for _, r := range []struct{ id, key, authorization string }{
+		{"SelfTestAllRoute", probes.RouteOfAll, authIAM},
+		{"SelfTestOneRoute", probes.RouteOfOne, authIAM},
+		{"SelfTestPreflightRoute", probes.PreflightRoute, "NONE"},
+	} {
+		add(r.id, resource(kind+"Route", properties{
+			keyAPI: ref(probeAPI), "RouteKey": r.key, "AuthorizationType": r.authorization,
+			"Target": sub("integrations/${SelfTestIntegration}"),
+		}))
+	}
+	add("SelfTestApiStage", resource(kind+"Stage", properties{
+		keyAPI: ref(probeAPI), "StageName": "$default", "AutoDeploy": true,
+		"DefaultRouteSettings": properties{"ThrottlingRateLimit": requests, "ThrottlingBurstLimit": requests},
+	}))
+	for _, r := range all {
+		conditional, _ := r.(properties)
+		conditional[keyCondition] = conditionAPI
+	}
+	url := resource("AWS::Lambda::Url", properties{"TargetFunctionArn": arn(probeCalled), "AuthType": authIAM})
+	url[keyCondition] = conditionURL
+	all["SelfTestUrl"] = url
+	return all
+}
+
+// alarmResources returns alarms of a metric that has no data.
+func alarmResources() map[string]any {
+	alarm := func(missing string) properties {
+		return resource("AWS::CloudWatch::Alarm", properties{
+			"Namespace": "perdure", "MetricName": "SelfTestWithoutData",
+			"Dimensions": []any{properties{"Name": "hub", "Value": ref("HubName")}},
+			"Statistic":  "Sum", "Period": 60, "EvaluationPeriods": 1, "Threshold": 1,
+			"ComparisonOperator": "GreaterThanOrEqualToThreshold", "TreatMissingData": missing,
+		})
+	}
+	return map[string]any{probeBreaching: alarm("breaching"), probeNotBreaching: alarm("notBreaching")}
+}
+
+// functionResources returns the probe functions, whose code is that of the worker function.
 func functionResources() map[string]any {
-	const memory, batch, asyncAge = 256, 10, 120
-	mapping := func(queue string, batch int, more properties) properties {
-		p := properties{
-			"EventSourceArn": arn(queue), keyFunction: ref(probeFunction), "BatchSize": batch,
-			"FunctionResponseTypes": []string{"ReportBatchItemFailures"},
+	const asyncAge = 120
+	all := map[string]any{
+		"SelfTestAsync": resource("AWS::Lambda::EventInvokeConfig", properties{ // as that of the sweeper
+			keyFunction: ref(probeFunction), "Qualifier": "$LATEST",
+			"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": asyncAge,
+		}),
+	}
+	var logs []any
+	for id, name := range map[string]string{
+		probeFunction: "mapped", probeCalled: "called", probeNeverRun: "throttled",
+	} {
+		more := properties{}
+		if id == probeNeverRun { // a local cloud may run it
+			more["ReservedConcurrentExecutions"] = 0
 		}
-		maps.Copy(p, more)
-		return resource("AWS::Lambda::EventSourceMapping", p)
+		group := id + "Logs"
+		all[id] = function(name, group, more)
+		all[group] = resource("AWS::Logs::LogGroup", properties{ // of a name that Lambda would choose
+			"LogGroupName": sub("/aws/lambda/perdure-${HubName}-selftest-" + name), "RetentionInDays": 1,
+		})
+		logs = append(logs, arn(group))
 	}
 	assumed := properties{
 		"Effect": "Allow", keyAction: "sts:AssumeRole", "Principal": properties{"Service": "lambda.amazonaws.com"},
@@ -117,52 +246,61 @@ func functionResources() map[string]any {
 	records["Condition"] = properties{
 		"ForAllValues:StringLike": properties{"dynamodb:LeadingKeys": []string{probefunction.Partitions}},
 	}
-	timeout := properties{"VisibilityTimeout": probes.FunctionTimeout}
-	logs := func(name string) properties { // of a name that Lambda would choose
-		return resource("AWS::Logs::LogGroup", properties{
-			"LogGroupName": sub("/aws/lambda/perdure-${HubName}-selftest-" + name), "RetentionInDays": 1,
-		})
+	all[probeRole] = resource("AWS::IAM::Role", properties{
+		"AssumeRolePolicyDocument": policy(assumed),
+		"PermissionsBoundary": properties{"Fn::If": []any{
+			"HasPermissionsBoundaryARN", ref("PermissionsBoundaryARN"), ref("AWS::NoValue"),
+		}},
+		"Policies": []any{properties{"PolicyName": "probes", "PolicyDocument": policy(
+			allow([]any{arn(probeMapped), arn(probeMappedFIFO), arn(probeThrottled)}, "sqs:ReceiveMessage",
+				"sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"),
+			records,
+			allow(logs, "logs:CreateLogStream", "logs:PutLogEvents"),
+		)}},
+	})
+	return all
+}
+
+// function returns a function of a name with a log group.
+func function(name, logs string, more properties) properties {
+	const memory = 256
+	p := properties{
+		keyFunction: sub("perdure-${HubName}-selftest-" + name),
+		"Runtime":   "provided.al2023", "Handler": "bootstrap", "Architectures": []any{ref("Architecture")},
+		"Code":       properties{"S3Bucket": ref("CodeBucket"), "S3Key": sub("${CodePrefix}${WorkerBuild}.zip")},
+		"MemorySize": memory, "Timeout": probes.FunctionTimeout, "Role": arn(probeRole),
+		"Environment": properties{"Variables": properties{probefunction.TableVariable: ref(probeTable)}},
+		"LoggingConfig": properties{ // as those of a hub
+			"LogFormat": "JSON", "LogGroup": ref(logs), "SystemLogLevel": "WARN", "ApplicationLogLevel": "INFO",
+		},
 	}
-	function := func(id, name string) properties {
-		return resource("AWS::Lambda::Function", properties{
-			keyFunction: sub("perdure-${HubName}-selftest-" + name),
-			"Runtime":   "provided.al2023", "Handler": "bootstrap", "Architectures": []any{ref("Architecture")},
-			"Code":       properties{"S3Bucket": ref("CodeBucket"), "S3Key": sub("${CodePrefix}${WorkerBuild}.zip")},
-			"MemorySize": memory, "Timeout": probes.FunctionTimeout, "Role": arn(probeRole),
-			"Environment": properties{"Variables": properties{probefunction.TableVariable: ref(probeTable)}},
-			"LoggingConfig": properties{ // as those of a hub
-				"LogFormat": "JSON", "LogGroup": ref(id + "Logs"), "SystemLogLevel": "WARN",
-				"ApplicationLogLevel": "INFO",
-			},
-		})
+	maps.Copy(p, more)
+	return resource("AWS::Lambda::Function", p)
+}
+
+// mappingResources returns the queues of the functions, and their mappings.
+func mappingResources() map[string]any {
+	const batch = 10
+	mapping := func(queue, function string, batch int, more properties) properties {
+		p := properties{
+			"EventSourceArn": arn(queue), keyFunction: ref(function), "BatchSize": batch,
+			"FunctionResponseTypes": []string{"ReportBatchItemFailures"},
+		}
+		maps.Copy(p, more)
+		return resource("AWS::Lambda::EventSourceMapping", p)
 	}
+	timeout := properties{keyVisibility: probes.FunctionTimeout}
 	return map[string]any{
-		probeMapped:            resource(typeQueue, timeout),
-		probeMappedFIFO:        orderedQueue(timeout),
-		probeFunction + "Logs": logs("mapped"),
-		probeCalled + "Logs":   logs("called"),
-		probeRole: resource("AWS::IAM::Role", properties{
-			"AssumeRolePolicyDocument": policy(assumed),
-			"PermissionsBoundary": properties{"Fn::If": []any{
-				"HasPermissionsBoundaryARN", ref("PermissionsBoundaryARN"), ref("AWS::NoValue"),
-			}},
-			"Policies": []any{properties{"PolicyName": "probes", "PolicyDocument": policy(
-				allow([]any{arn(probeMapped), arn(probeMappedFIFO)}, "sqs:ReceiveMessage",
-					"sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"),
-				records,
-				allow([]any{arn(probeFunction + "Logs"), arn(probeCalled + "Logs")}, "logs:CreateLogStream",
-					"logs:PutLogEvents"),
-			)}},
+		probeMapped:      resource(typeQueue, timeout),
+		probeMappedFIFO:  orderedQueue(timeout),
+		probeUndelivered: resource(typeQueue, properties{}),
+		probeThrottled: resource(typeQueue, properties{
+			keyVisibility: probes.FunctionTimeout, keyRedrive: redrive(probeUndelivered, probes.ThrottledReceives),
 		}),
-		probeFunction: function(probeFunction, "mapped"),
-		probeCalled:   function(probeCalled, "called"),
-		"SelfTestAsync": resource("AWS::Lambda::EventInvokeConfig", properties{ // as that of the sweeper
-			keyFunction: ref(probeFunction), "Qualifier": "$LATEST",
-			"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": asyncAge,
-		}),
-		"SelfTestMapping": mapping(probeMapped, 1, properties{
+		"SelfTestMapping": mapping(probeMapped, probeFunction, 1, properties{
 			"ScalingConfig": properties{"MaximumConcurrency": probes.FunctionConcurrency},
 		}),
-		"SelfTestFIFOMapping": mapping(probeMappedFIFO, batch, nil),
+		"SelfTestFIFOMapping":      mapping(probeMappedFIFO, probeFunction, batch, nil),
+		"SelfTestThrottledMapping": mapping(probeThrottled, probeNeverRun, 1, nil),
 	}
 }

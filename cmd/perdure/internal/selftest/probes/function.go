@@ -27,11 +27,17 @@ const (
 	FunctionConcurrency = 2
 )
 
+// ThrottledReceives is the maxReceiveCount of the queue whose function has no concurrency.
+const ThrottledReceives = 5
+
 // FunctionConfig has the probe functions and the queues with a mapping.
 type FunctionConfig struct {
-	// MappedName is the function of the mappings. CalledName has the same code, and is only invoked directly.
+	// MappedName is the function of the mappings. CalledName has the same code, and no mapping.
 	MappedName, CalledName   string
 	MappedURL, MappedFIFOURL string
+	// ThrottledURL is a queue with a mapping to a function that has no concurrency. It moves messages to
+	// ThrottledDeadURL after ThrottledReceives receives.
+	ThrottledURL, ThrottledDeadURL string
 	// MappedLogs is the log group of MappedName.
 	MappedLogs string
 }
@@ -43,7 +49,7 @@ type functionClient struct {
 	FunctionConfig
 
 	Functions dynamo.FunctionAPI
-	Queues    *queueProbes
+	Queues    *queueClient
 	Table     *tableProbes
 }
 

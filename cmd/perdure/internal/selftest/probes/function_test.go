@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,6 +67,9 @@ type mistake struct {
 	tooLarge       bool   // large batches never run
 	unlogged       string // text of lines that the log lacks
 	verbose        bool   // the log has lines of all levels
+	released       bool   // throttled messages are visible at once
+	unthrottled    bool   // functions without concurrency run
+	unreceived     bool   // mappings of functions without concurrency receive nothing
 }
 
 // limitedTable has the permissions of the function.
@@ -108,7 +112,11 @@ func newFunction(cloud *simaws.Cloud, p *Probes) *simulatedFunction {
 	timeout := FunctionTimeout * time.Second
 	p.FunctionConfig = FunctionConfig{
 		MappedName: "mapped", CalledName: "called", MappedLogs: "logs",
-		MappedURL: cloud.Queues.Create("mapped", simaws.QueueConfig{VisibilityTimeout: timeout}),
+		MappedURL:        cloud.Queues.Create("mapped", simaws.QueueConfig{VisibilityTimeout: timeout}),
+		ThrottledDeadURL: cloud.Queues.Create("throttled-dead", simaws.QueueConfig{}),
+		ThrottledURL: cloud.Queues.Create("throttled", simaws.QueueConfig{
+			VisibilityTimeout: timeout, DeadLetterQueue: "throttled-dead", MaxReceiveCount: ThrottledReceives,
+		}),
 		MappedFIFOURL: cloud.Queues.Create("mapped.fifo", simaws.QueueConfig{
 			VisibilityTimeout: timeout, PerGroupDeduplication: true,
 		}),
@@ -131,6 +139,9 @@ func (f *simulatedFunction) serve(t *testing.T) {
 	}
 	f.cloud.Map(f.config.MappedURL, simaws.Mapping{BatchSize: 1, Concurrency: concurrency, Invoke: f.handleMessages})
 	f.cloud.Map(f.config.MappedFIFOURL, simaws.Mapping{Invoke: f.handleMessages})
+	if !f.mistake.unreceived {
+		f.cloud.Map(f.config.ThrottledURL, simaws.Mapping{BatchSize: 1, Invoke: f.throttle})
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	f.running.Go(func() { f.cloud.Serve(ctx) })
 	t.Cleanup(func() {
@@ -138,6 +149,22 @@ func (f *simulatedFunction) serve(t *testing.T) {
 		f.running.Wait()
 		time.Sleep(time.Minute) // virtual time, in which the goroutine of a call ends
 	})
+}
+
+// throttle does not run the function.
+func (f *simulatedFunction) throttle(ctx context.Context, messages []sqstypes.Message) ([]string, error) {
+	if f.mistake.unthrottled {
+		return f.handleMessages(ctx, messages)
+	}
+	if f.mistake.released {
+		time.Sleep(time.Second)
+		_, _ = f.Queues.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{
+			QueueUrl: &f.config.ThrottledURL, Entries: []sqstypes.ChangeMessageVisibilityBatchRequestEntry{
+				{Id: aws.String("0"), ReceiptHandle: messages[0].ReceiptHandle},
+			},
+		})
+	}
+	return nil, errors.New("throttled")
 }
 
 func (f *simulatedFunction) handleMessages(ctx context.Context, messages []sqstypes.Message) ([]string, error) {
@@ -374,8 +401,29 @@ func TestSplitOrder_eachSequenceOfRuns_isJudged(t *testing.T) {
 	}
 }
 
-// simulatedMetrics has the values of a metric after a minute.
-type simulatedMetrics struct{ values float64 }
+// simulatedMetrics has the values of a metric after a minute, and the state of the alarm for which missing data is
+// breaching.
+type simulatedMetrics struct {
+	values    float64
+	breaching string
+}
+
+func (m *simulatedMetrics) AlarmStates(_ context.Context, names ...string) (map[string]string, error) {
+	all := map[string]string{"breaching": m.breaching, "not breaching": "OK"}
+	maps.DeleteFunc(all, func(name, _ string) bool { return !slices.Contains(names, name) })
+	return all, nil
+}
+
+// deniedMetrics is an account without permissions for CloudWatch.
+type deniedMetrics struct{}
+
+func (deniedMetrics) SampleCount(context.Context, Metric, time.Time, time.Time) (float64, error) {
+	return 0, errDenied
+}
+
+func (deniedMetrics) AlarmStates(context.Context, ...string) (map[string]string, error) {
+	return nil, errDenied
+}
 
 func (m *simulatedMetrics) SampleCount(_ context.Context, _ Metric, from, to time.Time) (float64, error) {
 	if to.Sub(from) < 3*time.Minute {
@@ -397,6 +445,7 @@ func TestFunctionProbes_accountDiffers_checkReportsIt(t *testing.T) {
 		"a message of another group arrived 2":     {"mapping-groups", mistake{strict: true}},
 		`message "other-0" arrived 2 times`:        {"mapping-early-delete", mistake{deleted: true}},
 		"invocations are concurrent":               {"mapping-concurrency", mistake{unlimited: true}},
+		"for 6 s each, is a dead letter after":     {"mapping-throttle", mistake{released: true}},
 		"counted 0 ticks in the next invocation":   {"lambda-freeze", mistake{forgetful: true}},
 		"ticks between two invocations":            {"lambda-freeze", mistake{thawed: true}},
 		"the clock of the function advanced by":    {"lambda-freeze", mistake{wrongClock: true}},
@@ -484,6 +533,8 @@ func TestFunctionProbes_otherCause_isUndecided(t *testing.T) {
 		"the next invocation ran in another environment": {"lambda-freeze", mistake{otherEnv: true}},
 		"receive 1 of message":                           {"mapping-visibility", mistake{dropped: true}},
 		"message 8 did not arrive in 3m0s":               {"mapping-split", mistake{tooLarge: true}},
+		"the function ran":                               {"mapping-throttle", mistake{unthrottled: true}},
+		"the message is not in the dead-letter queue":    {"mapping-throttle", mistake{unreceived: true}},
 		"a line of a lower level is in the log too":      {"lambda-log-level", mistake{verbose: true}},
 		"is not in the log after 2m0s":                   {"lambda-log-level", mistake{unlogged: "e"}},
 		"OutOfMemory":                                    {"lambda-size", mistake{failing: true}},

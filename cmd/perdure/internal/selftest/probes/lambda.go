@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +21,8 @@ import (
 // lambdaProbes checks assumptions about Lambda functions.
 type lambdaProbes struct {
 	*functionClient
+
+	AlarmNames
 
 	Metrics MetricAPI
 	Logs    LogAPI
@@ -41,6 +45,7 @@ func (p *lambdaProbes) slowChecks() [][]Check {
 		{{Name: "lambda-async", Assumptions: []string{"A66"}, Run: p.async, Slow: true}},
 		{{Name: "lambda-log-level", Assumptions: []string{"A59", "A60"}, Run: p.logLevel, Slow: true}},
 		{{Name: "cloudwatch-metrics", Assumptions: []string{"A181"}, Run: p.metrics, Slow: true}},
+		{{Name: "cloudwatch-alarms", Assumptions: []string{"A183"}, Run: p.missingData, Slow: true}},
 	}
 }
 
@@ -216,6 +221,8 @@ func (p *lambdaProbes) async(ctx context.Context) (string, error) {
 type MetricAPI interface {
 	// SampleCount returns the number of values of a metric with a dimension between two times.
 	SampleCount(ctx context.Context, m Metric, from, to time.Time) (float64, error)
+	// AlarmStates returns the states of alarms by their names.
+	AlarmStates(ctx context.Context, names ...string) (map[string]string, error)
 }
 
 // Metric is a metric with one dimension.
@@ -258,4 +265,30 @@ func (p *lambdaProbes) metrics(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("%d values after %v", values, p.Now().Sub(began).Round(time.Second)), nil
+}
+
+// AlarmNames are alarms of a metric without data, which treat missing data as breaching and as not breaching.
+type AlarmNames struct{ BreachingAlarm, NotBreachingAlarm string }
+
+// missingData waits until the alarms have the states that their treatment of missing data implies.
+func (p *lambdaProbes) missingData(ctx context.Context) (string, error) {
+	const limit, pause = 5 * time.Minute, 10 * time.Second
+	want := map[string]string{p.BreachingAlarm: "ALARM", p.NotBreachingAlarm: "OK"}
+	began := p.Now()
+	err := p.until(ctx, limit, pause, func() (missing, err error) {
+		states, err := p.Metrics.AlarmStates(ctx, slices.Collect(maps.Keys(want))...)
+		switch {
+		case awsrequest.IsTransient(err):
+			return undecided(err), nil
+		case err != nil:
+			return nil, undecided(err)
+		case !maps.Equal(states, want):
+			missing = fmt.Errorf("the alarms have the states %v after %v, want %v", states, limit, want)
+		}
+		return missing, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("ALARM and OK after %v", p.Now().Sub(began).Round(time.Second)), nil
 }

@@ -32,6 +32,7 @@ func (p *mappingProbes) slowChecks() [][]Check {
 	return [][]Check{
 		{{Name: "sqs-dedup-window", Assumptions: []string{"A4"}, Run: p.deduplicationWindow, Slow: true}},
 		{{Name: "mapping-split", Assumptions: []string{"A42"}, Run: p.split, Slow: true}},
+		{{Name: "mapping-throttle", Assumptions: []string{"A38"}, Run: p.throttle, Slow: true}},
 	}
 }
 
@@ -145,4 +146,32 @@ func (p *mappingProbes) concurrency(ctx context.Context) (string, error) {
 	}
 	return fmt.Sprintf("at most %d invocations are concurrent, and no message waits for longer than its "+
 		"visibility timeout", FunctionConcurrency), nil
+}
+
+// throttle sends a message to the queue of a function without concurrency. Each receive of the mapping must hide the
+// message for the visibility timeout, so that it reaches the dead-letter queue only after all of these times.
+func (p *mappingProbes) throttle(ctx context.Context) (string, error) {
+	const check, limit, hidden = "mapping-throttle", 3 * time.Minute, ThrottledReceives * FunctionTimeout * time.Second
+	began := p.Now()
+	if err := p.sendTasks(ctx, p.ThrottledURL, probefunction.Task{Check: check}); err != nil {
+		return "", err
+	}
+	if err := p.until(ctx, limit, receivePause, func() (missing, err error) {
+		if ran, err := p.records(ctx, check); err != nil || len(ran) > 0 {
+			return nil, undecided(cmpErr(err, "the function ran"))
+		}
+		dead, err := p.Queues.poll(ctx, p.ThrottledDeadURL, locked)
+		if len(dead) == 0 {
+			missing = undecided(fmt.Errorf("the message is not in the dead-letter queue after %v", limit))
+		}
+		return missing, undecided(err)
+	}); err != nil {
+		return "", err
+	}
+	after := p.Now().Sub(began).Round(time.Second)
+	if after < hidden-clockDifference {
+		return "", fmt.Errorf("a message that may be received %d times, for %d s each, is a dead letter after %v",
+			ThrottledReceives, FunctionTimeout, after)
+	}
+	return fmt.Sprintf("a dead letter after %v", after), nil
 }

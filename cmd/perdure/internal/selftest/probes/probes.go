@@ -1,5 +1,5 @@
-// Package probes checks assumptions about AWS with queues, a table, a schedule group and a Lambda function that nothing
-// else uses.
+// Package probes checks assumptions about AWS with queues, a table, a schedule group, Lambda functions, an HTTP API and
+// alarms that nothing else uses.
 package probes
 
 import (
@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
 
+	"github.com/perdure/perdure/internal/awsrequest"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
@@ -43,6 +44,8 @@ type QueueURLs struct {
 	RedriveURL, DeadLettersURL string
 	// PurgeURL is a standard queue that is purged.
 	PurgeURL string
+	// RateURL is a FIFO queue for many messages.
+	RateURL string
 	// ScheduleDeadURL is a standard queue for dead letters of schedules.
 	ScheduleDeadURL string
 }
@@ -53,30 +56,41 @@ type Probes struct {
 
 	QueueURLs
 	FunctionConfig
+	GatewayConfig
+	AlarmNames
 	// TableName has the keys pk and sk, and the index byGS with the keys gs and sk.
 	TableName string
 	// Hub has the schedule group, a queue and a role for its schedules, and the bucket of the payload store.
 	Hub     dynamo.HubConfig
 	Metrics MetricAPI
 	Logs    LogAPI
-	Now     func() time.Time
-	Sleep   func(ctx context.Context, d time.Duration) error
+	// Requests sends requests to the gateways.
+	Requests RequestAPI
+	Now      func() time.Time
+	Sleep    func(ctx context.Context, d time.Duration) error
 }
 
 // All returns groups of checks, which may run concurrently. Run the checks of a group one after the other. The slow
 // checks wait for minutes.
 func (p *Probes) All() (checks, slow [][]Check) {
 	c := clock{p.Now, p.Sleep}
-	queues := &queueProbes{clock: c, Queues: p.Queues, QueueURLs: p.QueueURLs}
+	messages := &queueClient{p.Queues}
+	queues := &queueProbes{clock: c, queueClient: messages, QueueURLs: p.QueueURLs}
 	table := &tableProbes{clock: c, Table: p.Table, TableName: p.TableName}
-	schedules := &scheduleProbes{clock: c, Schedules: p.Schedules, Hub: p.Hub, Queues: queues}
+	schedules := &scheduleProbes{
+		clock: c, Schedules: p.Schedules, Hub: p.Hub, Queues: messages, DeadURL: p.ScheduleDeadURL,
+	}
 	objects := &objectProbes{Objects: p.Bucket, Bucket: p.Hub.PayloadBucket}
 	function := &functionClient{
-		clock: c, FunctionConfig: p.FunctionConfig, Functions: p.Functions, Queues: queues, Table: table,
+		clock: c, FunctionConfig: p.FunctionConfig, Functions: p.Functions, Queues: messages, Table: table,
 	}
 	mappings := &mappingProbes{function}
-	functions := &lambdaProbes{functionClient: function, Metrics: p.Metrics, Logs: p.Logs, Hub: p.Hub.Name}
-	checks = append(mappings.checks(), functions.checks(),
+	functions := &lambdaProbes{
+		functionClient: function, AlarmNames: p.AlarmNames, Metrics: p.Metrics, Logs: p.Logs, Hub: p.Hub.Name,
+	}
+	gateways := &gatewayProbes{c, p.GatewayConfig, p.Requests}
+	// The gateways call the same function as the checks of Lambda, which need one environment.
+	checks = append(mappings.checks(), slices.Concat(functions.checks(), gateways.checks()),
 		slices.Concat(queues.checks(), table.checks(), schedules.checks(), objects.checks()))
 	slow = append(slices.Concat(mappings.slowChecks(), functions.slowChecks()), schedules.slowChecks())
 	for _, group := range slices.Concat(checks, slow) {
@@ -84,7 +98,7 @@ func (p *Probes) All() (checks, slow [][]Check) {
 			run := group[i].Run
 			group[i].Run = func(ctx context.Context) (string, error) {
 				detail, err := run(ctx)
-				if isDenied(err) {
+				if showsNothing(err) {
 					err = undecided(err)
 				}
 				return detail, err
@@ -94,13 +108,18 @@ func (p *Probes) All() (checks, slow [][]Check) {
 	return checks, slow
 }
 
-// isDenied reports whether an error means that a call was not processed.
-func isDenied(err error) bool {
+// showsNothing reports whether an error means that a call was not processed, or that its response was lost.
+func showsNothing(err error) bool {
 	code := codeOf(err)
-	_, throttled := retry.DefaultThrottleErrorCodes[code]
-	return throttled || slices.Contains([]string{
+	return isThrottling(code) || awsrequest.IsTransient(err) || slices.Contains([]string{
 		"AccessDenied", "AccessDeniedException", "ExpiredToken", "ExpiredTokenException",
 	}, code)
+}
+
+// isThrottling reports whether an error code means that a call was throttled.
+func isThrottling(code string) bool {
+	_, throttled := retry.DefaultThrottleErrorCodes[code]
+	return throttled
 }
 
 // undecided returns an UndecidedError, or nil.

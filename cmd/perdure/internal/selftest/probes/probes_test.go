@@ -51,15 +51,18 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 				PerGroupDeduplication: true, DeadLetterQueue: "dead.fifo", MaxReceiveCount: MaxReceives,
 			}),
 			PurgeURL:        cloud.Queues.Create("purged", simaws.QueueConfig{}),
+			RateURL:         cloud.Queues.Create("rate.fifo", simaws.QueueConfig{PerGroupDeduplication: true}),
 			ScheduleDeadURL: cloud.Queues.Create("undelivered", simaws.QueueConfig{}),
 		},
 		TableName: "probes", Hub: dynamo.HubConfig{
 			ScheduleGroup: "default", TimersARN: cloud.Queues.ARN(standard),
 			ScheduleRoleARN: "arn:aws:iam::000000000000:role/schedules", PayloadBucket: "payloads",
 		},
-		Metrics: &simulatedMetrics{values: 100}, Logs: &simulatedLogs{}, Now: time.Now, Sleep: sleep.For,
+		GatewayConfig: GatewayConfig{apiURL, functionURL}, AlarmNames: AlarmNames{"breaching", "not breaching"},
+		Metrics: &simulatedMetrics{values: 100, breaching: "ALARM"}, Logs: &simulatedLogs{}, Now: time.Now, Sleep: sleep.For,
 	}
-	p.Functions = newFunction(cloud, p)
+	f := newFunction(cloud, p)
+	p.Functions, p.Requests = f, &simulatedGateways{function: f}
 	return p
 }
 
@@ -188,6 +191,7 @@ func TestProbes_deniedCalls_areUndecided(t *testing.T) {
 		p := simulated(t, func(context.Context, simaws.Call, func() error) error { return denied })
 		f, _ := p.Functions.(*simulatedFunction)
 		f.mistake.denied = true
+		p.Metrics = deniedMetrics{}
 		for _, c := range p.all() {
 			_, err := c.Run(t.Context())
 			if _, ok := errors.AsType[*UndecidedError](err); !ok {

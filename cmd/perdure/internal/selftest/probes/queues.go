@@ -4,22 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
-	"github.com/perdure/perdure/provider/dynamo"
 )
 
 // queueProbes checks assumptions about SQS.
 type queueProbes struct {
 	clock
+	*queueClient
 
-	Queues dynamo.QueueAPI
 	QueueURLs
 }
 
@@ -29,6 +27,7 @@ func (p *queueProbes) checks() []Check {
 		{Name: "sqs-sequence", Assumptions: []string{"A2"}, Run: p.sequence},
 		{Name: "sqs-dedup", Assumptions: []string{"A3"}, Run: p.deduplication},
 		{Name: "sqs-batch", Assumptions: []string{"A6"}, Run: p.batch},
+		{Name: "sqs-errors", Assumptions: []string{"A7"}, Run: p.contentErrors},
 		{Name: "sqs-size", Assumptions: []string{"A8"}, Run: p.size},
 		{Name: "sqs-characters", Assumptions: []string{"A9"}, Run: p.characters},
 		{Name: "sqs-delay", Assumptions: []string{"A10"}, Run: p.delay},
@@ -37,8 +36,10 @@ func (p *queueProbes) checks() []Check {
 		{Name: "sqs-receive", Assumptions: []string{"A16"}, Run: p.receiveVisibility},
 		{Name: "sqs-receive-count", Assumptions: []string{"A17"}, Run: p.receiveCount},
 		{Name: "sqs-redrive", Assumptions: []string{"A18"}, Run: p.redrive},
+		{Name: "sqs-groups", Assumptions: []string{"A24"}, Run: p.groups},
 		{Name: "sqs-counts", Assumptions: []string{"A21"}, Run: p.counts},
 		{Name: "sqs-purge", Assumptions: []string{"A20"}, Run: p.purge, Slow: true},
+		{Name: "sqs-group-rate", Assumptions: []string{"A23"}, Run: p.groupRate, Slow: true},
 	}
 }
 
@@ -49,114 +50,9 @@ const (
 	shortLock     = 1         // seconds
 	invalidValue  = "InvalidParameterValue"
 	afterLock     = 2 * time.Second
-	pollSeconds   = 2
 	locked        = 30 // seconds
-	receiveTries  = 10
 	outsideOfText = "\uFFFE"
 )
-
-// send sends messages in a batch. An error is that of the call or of the first rejected entry.
-func (p *queueProbes) send(
-	ctx context.Context, url string, entries ...types.SendMessageBatchRequestEntry,
-) (*sqs.SendMessageBatchOutput, error) {
-	for i := range entries {
-		entries[i].Id = aws.String(strconv.Itoa(i))
-	}
-	out, err := p.Queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: entries})
-	if err != nil {
-		return nil, fmt.Errorf("send: %w", err)
-	}
-	if len(out.Failed) > 0 {
-		f := out.Failed[0]
-		err = fmt.Errorf("send: %s: %s", aws.ToString(f.Code), aws.ToString(f.Message))
-	}
-	return out, err
-}
-
-func message(body string) types.SendMessageBatchRequestEntry {
-	return types.SendMessageBatchRequestEntry{MessageBody: &body}
-}
-
-// grouped returns a message of a group.
-func grouped(body, group, deduplication string) types.SendMessageBatchRequestEntry {
-	return types.SendMessageBatchRequestEntry{
-		MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: &deduplication,
-	}
-}
-
-// poll receives messages once.
-func (p *queueProbes) poll(ctx context.Context, url string, visibility int32) ([]types.Message, error) {
-	out, err := p.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-		QueueUrl: &url, MaxNumberOfMessages: 1, WaitTimeSeconds: pollSeconds, VisibilityTimeout: visibility,
-		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("receive: %w", err)
-	}
-	return out.Messages, nil
-}
-
-// receive receives one message with a body. It deletes messages of earlier checks.
-func (p *queueProbes) receive(ctx context.Context, url, body string, visibility int32) (*types.Message, error) {
-	for range receiveTries {
-		all, err := p.poll(ctx, url, visibility)
-		if err != nil {
-			return nil, undecided(err)
-		}
-		for i := range all {
-			if aws.ToString(all[i].Body) == body {
-				return &all[i], nil
-			}
-			if err := p.remove(ctx, url, &all[i]); err != nil {
-				return nil, undecided(err)
-			}
-		}
-	}
-	return nil, fmt.Errorf("message %q does not arrive", body)
-}
-
-// remove deletes a message.
-func (p *queueProbes) remove(ctx context.Context, url string, m *types.Message) error {
-	out, err := p.Queues.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{
-		QueueUrl: &url,
-		Entries:  []types.DeleteMessageBatchRequestEntry{{Id: aws.String("0"), ReceiptHandle: m.ReceiptHandle}},
-	})
-	if err == nil && len(out.Failed) > 0 {
-		err = errors.New(aws.ToString(out.Failed[0].Code))
-	}
-	if err != nil {
-		return fmt.Errorf("delete: %w", err)
-	}
-	return nil
-}
-
-// lock changes the visibility timeout of a message. It returns the error of a rejected entry.
-func (p *queueProbes) lock(
-	ctx context.Context, url string, m *types.Message, seconds int32,
-) (*types.BatchResultErrorEntry, error) {
-	out, err := p.Queues.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{
-		QueueUrl: &url, Entries: []types.ChangeMessageVisibilityBatchRequestEntry{
-			{Id: aws.String("0"), ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: seconds},
-		},
-	})
-	if err != nil {
-		return nil, undecided(fmt.Errorf("change visibility: %w", err))
-	}
-	if len(out.Failed) > 0 {
-		return &out.Failed[0], nil
-	}
-	return nil, nil //nolint:nilnil // accepted
-}
-
-// sent sends a message and receives it with a visibility timeout.
-func (p *queueProbes) sent(
-	ctx context.Context, url string, m *types.SendMessageBatchRequestEntry, visibility int32,
-) (*types.Message, error) {
-	if _, err := p.send(ctx, url, *m); err != nil {
-		return nil, undecided(err)
-	}
-	return p.receive(ctx, url, *m.MessageBody, visibility)
-}
 
 func (p *queueProbes) groupOrder(ctx context.Context) (string, error) {
 	const group = "order"
@@ -178,6 +74,32 @@ func (p *queueProbes) groupOrder(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return "one message in flight", undecided(p.remove(ctx, p.FIFOURL, second))
+}
+
+// groups receives a message of a group of a standard queue while another one is in flight.
+func (p *queueProbes) groups(ctx context.Context) (string, error) {
+	const group, one, another = "groups", "groups-1", "groups-2"
+	entries := []types.SendMessageBatchRequestEntry{message(one), message(another)}
+	for i := range entries {
+		entries[i].MessageGroupId = aws.String(group)
+	}
+	if _, err := p.send(ctx, p.StandardURL, entries...); err != nil {
+		return "", undecided(err)
+	}
+	first, err := p.receiveAny(ctx, p.StandardURL, locked, one, another)
+	if err != nil {
+		return "", undecided(err)
+	}
+	next := one
+	if aws.ToString(first.Body) == one {
+		next = another
+	}
+	second, err := p.receive(ctx, p.StandardURL, next, locked)
+	if err != nil {
+		return "", fmt.Errorf("while another message of the group is in flight: %w", err)
+	}
+	return "two messages of a group are in flight",
+		undecided(errors.Join(p.remove(ctx, p.StandardURL, first), p.remove(ctx, p.StandardURL, second)))
 }
 
 // cmpErr returns err, or an error with the text.
@@ -247,6 +169,57 @@ func (p *queueProbes) batch(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%d entries accepted, %d rejected", len(out.Successful), len(out.Failed))
 	}
 	return "the invalid entry failed with " + aws.ToString(out.Failed[0].Code), nil
+}
+
+// permanentErrors are the codes of entries that SQS never accepts, as in package sqsqueue.
+var permanentErrors = []string{"InvalidMessageContents", invalidValue, "InvalidAttributeValue"}
+
+// temporaryErrors are codes of entries that SQS could not process.
+var temporaryErrors = []string{"InternalError", "InternalFailure", "ServiceUnavailable"}
+
+// contentErrors sends entries whose content SQS must reject, in a batch with a valid one.
+func (p *queueProbes) contentErrors(ctx context.Context) (string, error) {
+	const longestGroup = 128
+	delayed, group, attribute := message("delayed"), message("group"), message("attribute")
+	delayed.DelaySeconds = longestDelay + 1
+	group.MessageGroupId = aws.String(strings.Repeat("g", longestGroup+1))
+	attribute.MessageAttributes = map[string]types.MessageAttributeValue{
+		"reason": {DataType: aws.String("String"), StringValue: aws.String(outsideOfText)},
+	}
+	out, err := p.send(ctx, p.StandardURL, message("valid"), message(outsideOfText), delayed, group, attribute)
+	if out == nil {
+		return "", fmt.Errorf("the batch is rejected: %w", err)
+	}
+	failed := map[string]*types.BatchResultErrorEntry{}
+	for i := range out.Failed {
+		failed[aws.ToString(out.Failed[i].Id)] = &out.Failed[i]
+	}
+	if f := failed["0"]; f != nil {
+		return "", undecided(fmt.Errorf("the valid entry failed with %s", aws.ToString(f.Code)))
+	}
+	var seen []string
+	for i, fault := range []string{"a character", "a delay", "a group", "an attribute"} {
+		f := failed[strconv.Itoa(i+1)]
+		if f == nil {
+			seen = append(seen, fault+" accepted")
+			continue
+		}
+		code := aws.ToString(f.Code)
+		code = code[strings.LastIndexAny(code, ".#")+1:] // some codes start with the name of the service
+		if !f.SenderFault || !slices.Contains(permanentErrors, code) {
+			err := fmt.Errorf("an entry with %s failed with %s (fault of the sender: %t): %s", fault, code,
+				f.SenderFault, aws.ToString(f.Message))
+			if slices.Contains(temporaryErrors, code) || isThrottling(code) {
+				err = undecided(err)
+			}
+			return "", err
+		}
+		seen = append(seen, fault+" "+code)
+	}
+	if len(failed) == 0 {
+		return "", undecided(errors.New("all entries are accepted"))
+	}
+	return strings.Join(seen, ", "), nil
 }
 
 func (p *queueProbes) size(ctx context.Context) (string, error) {

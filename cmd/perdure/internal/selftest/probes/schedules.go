@@ -22,7 +22,9 @@ type scheduleProbes struct {
 
 	Schedules dynamo.ScheduleAPI
 	Hub       dynamo.HubConfig
-	Queues    *queueProbes
+	Queues    *queueClient
+	// DeadURL is a queue for dead letters of schedules.
+	DeadURL string
 }
 
 func (p *scheduleProbes) checks() []Check {
@@ -173,7 +175,7 @@ func (p *scheduleProbes) deletePages(
 func (p *scheduleProbes) deadLetter(ctx context.Context) (string, error) {
 	const name, soon = "selftest-dead-letter", 5 * time.Second
 	const minimumAge = 60 // seconds
-	dead, err := p.queueARN(ctx, p.Queues.ScheduleDeadURL)
+	dead, err := p.queueARN(ctx, p.DeadURL)
 	if err != nil {
 		return "", err
 	}
@@ -189,7 +191,7 @@ func (p *scheduleProbes) deadLetter(ctx context.Context) (string, error) {
 	}
 	const limit = 4 * time.Minute // the local clock may be wrong
 	if err := p.until(ctx, limit, schedulePause, func() (missing, err error) {
-		received, err := p.Queues.poll(ctx, p.Queues.ScheduleDeadURL, locked)
+		received, err := p.Queues.poll(ctx, p.DeadURL, locked)
 		if err == nil && len(received) == 0 {
 			missing = fmt.Errorf("no dead letter of an undeliverable schedule in %v", limit)
 		}

@@ -45,7 +45,7 @@ func (p *tableProbes) transaction(ctx context.Context) (string, error) {
 	}
 	if err := p.transact(ctx, nil, nil, items...); err == nil {
 		return "", errors.New("more than 4 MB are accepted")
-	} else if isDenied(err) {
+	} else if showsNothing(err) {
 		return "", undecided(err)
 	}
 	if err := p.transact(ctx, nil, aws.String(absent), key("transaction", "new"), key("transaction", "0")); err == nil {

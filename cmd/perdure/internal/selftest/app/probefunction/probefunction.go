@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -128,9 +129,22 @@ type Response struct {
 	Text  string `json:"text,omitempty"`
 }
 
-// Event is an event of the function: messages of a queue, or a Call.
+// Request is a request of an HTTP API or a function URL, in payload format 2.0. It is also the body of the response.
+type Request struct {
+	RouteKey       string         `json:"routeKey,omitempty"`
+	RawPath        string         `json:"rawPath,omitempty"`
+	RequestContext RequestContext `json:"requestContext,omitzero"`
+}
+
+// RequestContext has the domain name to which a request was sent.
+type RequestContext struct {
+	DomainName string `json:"domainName,omitempty"`
+}
+
+// Event is an event of the function: messages of a queue, a Request or a Call.
 type Event struct {
 	events.SQSEvent
+	Request
 
 	Call *Call `json:"call,omitempty"`
 }
@@ -184,7 +198,19 @@ func (f *Function) Handle(ctx context.Context, e *Event) (any, error) {
 	if e.Call != nil {
 		return f.call(ctx, e.Call), nil
 	}
+	if e.RawPath != "" {
+		return respond(&e.Request)
+	}
 	return f.handleMessages(ctx, e.Records)
+}
+
+// respond returns the response to a request.
+func respond(r *Request) (*events.APIGatewayV2HTTPResponse, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	return &events.APIGatewayV2HTTPResponse{StatusCode: http.StatusOK, Body: string(body)}, nil
 }
 
 func (f *Function) call(ctx context.Context, c *Call) *Response {

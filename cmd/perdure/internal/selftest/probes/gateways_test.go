@@ -1,0 +1,182 @@
+package probes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app/probefunction"
+	"github.com/perdure/perdure/internal/awsrequest"
+)
+
+// simulatedGateways are an HTTP API and a function URL.
+type simulatedGateways struct {
+	function *simulatedFunction
+	// differences from the assumptions
+	oneRoute, forwardsPreflight, anyOrigin, noMethods, decodes, otherHost bool
+	// optionsStatus is the status of preflight requests, unless it is 0.
+	optionsStatus int
+}
+
+const (
+	apiURL      = "https://a.execute-api.eu-west-1.amazonaws.com"
+	functionURL = "https://b.lambda-url.eu-west-1.on.aws"
+)
+
+func (g *simulatedGateways) Do(
+	ctx context.Context, r *awsrequest.Request, _ int64,
+) (*awsrequest.Response, error) {
+	if g.function.mistake.denied {
+		return nil, errDenied
+	}
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	e := &probefunction.Event{Request: probefunction.Request{
+		RawPath: u.EscapedPath(), RequestContext: probefunction.RequestContext{DomainName: u.Host},
+	}}
+	header := http.Header{}
+	switch {
+	case strings.HasPrefix(r.URL, functionURL):
+		if r.Service != "lambda" {
+			return &awsrequest.Response{Status: http.StatusForbidden}, nil
+		}
+		if g.decodes {
+			e.RawPath = u.Path
+		}
+		if g.otherHost {
+			e.RequestContext.DomainName = "b.example"
+		}
+	case r.Method == http.MethodOptions && !g.forwardsPreflight:
+		if r.Header["Origin"] == AllowedOrigin || g.anyOrigin {
+			header.Set("Access-Control-Allow-Origin", r.Header["Origin"])
+			header.Set("Access-Control-Allow-Headers", "authorization")
+		}
+		if !g.noMethods {
+			header.Set("Access-Control-Allow-Methods", "GET,POST")
+		}
+		return &awsrequest.Response{Status: cmp.Or(g.optionsStatus, http.StatusNoContent), Header: header}, nil
+	case r.Method != http.MethodOptions && r.Service != "execute-api":
+		return &awsrequest.Response{Status: http.StatusForbidden}, nil
+	case r.Method+" "+u.Path == RouteOfOne && !g.oneRoute:
+		e.RouteKey = RouteOfOne
+	default:
+		e.RouteKey = RouteOfAll
+	}
+	result, err := g.function.Handle(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	response, _ := result.(*events.APIGatewayV2HTTPResponse)
+	return &awsrequest.Response{Status: response.StatusCode, Header: header, Body: []byte(response.Body)}, nil
+}
+
+func TestGatewayProbes_accountDiffers_checkReportsIt(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]struct {
+		check    string
+		gateways simulatedGateways
+	}{
+		"POST /v1/one takes the route ANY /v1/{proxy+}":  {"api-routes", simulatedGateways{oneRoute: true}},
+		"the function receives preflight requests":       {"api-cors", simulatedGateways{forwardsPreflight: true}},
+		"Allow-Origin of https://other.example is https": {"api-cors", simulatedGateways{anyOrigin: true}},
+		`status 204 with the Access-Control-Allow-Meth`:  {"api-cors", simulatedGateways{noMethods: true}},
+		"a preflight request gets status 403":            {"api-cors", simulatedGateways{optionsStatus: 403}},
+		"the path /v1/a%2Fb arrives as /v1/a/b":          {"url-paths", simulatedGateways{decodes: true}},
+		"the domain name of a function URL is b.example": {"url-paths", simulatedGateways{otherHost: true}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := simulated(t, nil)
+			c.gateways.function, _ = p.Functions.(*simulatedFunction)
+			p.Requests = &c.gateways
+			_, err := p.check(c.check).Run(t.Context())
+			_, open := errors.AsType[*UndecidedError](err)
+			if err == nil || open || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %s", c.check, err, want)
+			}
+		})
+	}
+}
+
+// Requests that do not reach the function show nothing.
+func TestGatewayProbes_otherCause_isUndecided(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]struct {
+		check  string
+		change func(p *Probes)
+	}{
+		"the hub has no HTTP API":       {"api-routes", func(p *Probes) { p.APIURL = "" }},
+		"the hub has no function URL":   {"url-paths", func(p *Probes) { p.FunctionURL = "" }},
+		"status 403":                    {"api-routes", func(p *Probes) { p.Requests = rejecting(http.StatusForbidden) }},
+		"preflight request: status 429": {"api-cors", func(p *Probes) { p.Requests = rejecting(http.StatusTooManyRequests) }},
+		"preflight request: status 503": {"api-cors", func(p *Probes) { p.Requests = rejecting(http.StatusServiceUnavailable) }},
+	} {
+		p := simulated(t, nil)
+		c.change(p)
+		_, err := p.check(c.check).Run(t.Context())
+		if _, open := errors.AsType[*UndecidedError](err); !open || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// A new API does not have all its routes at once.
+func TestGatewayProbes_routesAreDeployedLater_hold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := simulated(t, nil)
+		g, _ := p.Requests.(*simulatedGateways)
+		g.oneRoute = true
+		time.AfterFunc(20*time.Second, func() { g.oneRoute = false })
+		if detail, err := p.check("api-routes").Run(t.Context()); err != nil {
+			t.Errorf("got %q, %v", detail, err)
+		}
+	})
+}
+
+// rejecting rejects all requests with a status.
+type rejecting int
+
+func (r rejecting) Do(context.Context, *awsrequest.Request, int64) (*awsrequest.Response, error) {
+	return &awsrequest.Response{Status: int(r), Body: []byte(`{"message":"no"}`)}, nil
+}
+
+// The alarms have other states than the treatment of missing data implies.
+func TestAlarms_otherStates_checkReportsThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := simulated(t, nil)
+		p.Metrics = &simulatedMetrics{breaching: "INSUFFICIENT_DATA"}
+		_, err := p.check("cloudwatch-alarms").Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "breaching:INSUFFICIENT_DATA") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// The function decodes an event of each gateway, and messages and calls are no requests.
+func TestEvent_eachSource_isDecoded(t *testing.T) {
+	t.Parallel()
+	for text, isRequest := range map[string]bool{
+		`{"version":"2.0","routeKey":"POST /v1/one","rawPath":"/v1/one","headers":{},"requestContext":{"domainName":"a","http":{"method":"POST"}}}`: true,
+		`{"version":"2.0","routeKey":"$default","rawPath":"/","requestContext":{"domainName":"b"},"isBase64Encoded":false}`:                         true,
+		`{"Records":[{"messageId":"1"}]}`: false,
+		`{"call":{"quotes":1}}`:           false,
+	} {
+		var e probefunction.Event
+		err := json.Unmarshal([]byte(text), &e)
+		if got := e.RawPath != "" && e.RequestContext.DomainName != ""; err != nil || got != isRequest {
+			t.Errorf("%s: got %+v, %v", text, e, err)
+		}
+	}
+}
