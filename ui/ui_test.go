@@ -90,7 +90,10 @@ func TestHandler_methodsAndCaching(t *testing.T) {
 
 func TestMustRead_missingFile_panics(t *testing.T) {
 	t.Parallel()
-	for name, from := range map[string]fs.FS{"empty": fstest.MapFS{}, "no styles": fstest.MapFS{"page/10.js": {}}} {
+	for name, from := range map[string]fs.FS{
+		"empty": fstest.MapFS{}, "no styles": fstest.MapFS{"page/10.js": {}},
+		"no document": fstest.MapFS{"page/10.js": {}, "page/10.css": {}},
+	} {
 		func() {
 			defer func() {
 				if recover() == nil {

@@ -10,7 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/perdure/perdure/admin"
 	"github.com/perdure/perdure/client"
@@ -92,9 +96,20 @@ func openHub(ctx context.Context, env *cli.Env, d *deployed) (*hub, error) {
 				APIURL: d.outputs[outputProbeAPI], FunctionURL: strings.TrimSuffix(d.outputs[outputProbeURL], "/"),
 			}, AlarmNames: probes.AlarmNames{
 				BreachingAlarm: d.physical(probeBreaching), NotBreachingAlarm: d.physical(probeNotBreaching),
+			}, RuleNames: probes.RuleNames{
+				EnabledRule: d.physical(probeRule), DisabledRule: d.physical(probeDisabledRule),
+			}, OperatorConfig: probes.OperatorConfig{
+				Operator:   lambda.NewFromConfig(assuming(cfg, d.outputs[outputOperator])),
+				OwnMapping: d.physical(probeThrottledMapping), OtherMapping: d.physical(probeFIFOMapping),
 			},
 		},
 	}, nil
+}
+
+// assuming returns a configuration with the credentials of a role.
+func assuming(cfg aws.Config, role string) aws.Config {
+	cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), role))
+	return cfg
 }
 
 // test runs the scenarios, the measurements and the checks. Failed scenarios and checks are not errors. The probes use

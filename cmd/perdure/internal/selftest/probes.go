@@ -21,18 +21,24 @@ const (
 
 	probeScheduleDead = "SelfTestScheduleDeadLetterQueue"
 
-	probeFunction    = "SelfTestMappedFunction"
-	probeCalled      = "SelfTestCalledFunction"
-	probeRole        = "SelfTestFunctionRole"
-	probeNeverRun    = "SelfTestThrottledFunction"
-	probeMapped      = "SelfTestMappedQueue"
-	probeMappedFIFO  = "SelfTestMappedFIFOQueue"
-	probeThrottled   = "SelfTestThrottledQueue"
-	probeUndelivered = "SelfTestThrottledDeadLetterQueue"
+	probeFunction         = "SelfTestMappedFunction"
+	probeCalled           = "SelfTestCalledFunction"
+	probeRole             = "SelfTestFunctionRole"
+	probeNeverRun         = "SelfTestThrottledFunction"
+	probeOperator         = "SelfTestOperatorRole"
+	probeFIFOMapping      = "SelfTestFIFOMapping"
+	probeThrottledMapping = "SelfTestThrottledMapping"
+	probeMapped           = "SelfTestMappedQueue"
+	probeMappedFIFO       = "SelfTestMappedFIFOQueue"
+	probeThrottled        = "SelfTestThrottledQueue"
+	probeUndelivered      = "SelfTestThrottledDeadLetterQueue"
 
 	probeAPI          = "SelfTestApi"
 	probeBreaching    = "SelfTestBreachingAlarm"
 	probeNotBreaching = "SelfTestNotBreachingAlarm"
+	probeRule         = "SelfTestRule"
+	probeDisabledRule = "SelfTestDisabledRule"
+	probeRuleQueue    = "SelfTestRuleQueue"
 
 	// conditionAPI means that the hub has an HTTP API. Otherwise, conditionURL means that it has a function URL.
 	conditionAPI = "SelfTestHasApi"
@@ -40,10 +46,14 @@ const (
 	// Outputs with the URLs of the probe function.
 	outputProbeAPI = "SelfTestApiUrl"
 	outputProbeURL = "SelfTestFunctionUrl"
+	// outputOperator has the ARN of the role of an operator.
+	outputOperator = "SelfTestOperatorRoleArn"
 )
 
 const (
-	typeQueue = "AWS::SQS::Queue"
+	typeQueue  = "AWS::SQS::Queue"
+	actionSend = "sqs:SendMessage"
+
 	sizeLimit = "MaximumMessageSize"
 	mostBytes = 1 << 20 // of a message, as in the queues of a hub
 
@@ -54,6 +64,8 @@ const (
 	keyVisibility = "VisibilityTimeout"
 	keyRedrive    = "RedrivePolicy"
 	keyCondition  = "Condition"
+	keyPrincipal  = "Principal"
+	keyValue      = "Value"
 
 	authIAM = "AWS_IAM"
 )
@@ -95,7 +107,7 @@ func orderedQueue(more properties) properties {
 // probeAdditions returns the additions to the template of a hub.
 func probeAdditions() *deployment.Additions {
 	output := func(id, attribute, condition string) properties {
-		return properties{"Value": properties{"Fn::GetAtt": []any{id, attribute}}, keyCondition: condition}
+		return properties{keyValue: properties{"Fn::GetAtt": []any{id, attribute}}, keyCondition: condition}
 	}
 	kind := func(of string) properties { return properties{"Fn::Equals": []any{ref("APIKind"), of}} }
 	return &deployment.Additions{
@@ -106,6 +118,7 @@ func probeAdditions() *deployment.Additions {
 		Outputs: map[string]any{
 			outputProbeAPI: output(probeAPI, "ApiEndpoint", conditionAPI),
 			outputProbeURL: output("SelfTestUrl", "FunctionUrl", conditionURL),
+			outputOperator: properties{keyValue: arn(probeOperator)},
 		},
 	}
 }
@@ -135,14 +148,12 @@ func probeResources() map[string]any {
 		}),
 	}
 	all[probeScheduleDead] = resource(typeQueue, properties{})
-	undelivered := allow(arn(probeScheduleDead), "sqs:SendMessage")
-	undelivered["Principal"] = "*" // of the account; the role of the hub's schedules sends
-	undelivered["Condition"] = properties{"StringEquals": properties{"aws:PrincipalAccount": ref("AWS::AccountId")}}
-	all[probeScheduleDead+"Policy"] = resource("AWS::SQS::QueuePolicy", properties{
-		"Queues": []any{ref(probeScheduleDead)}, "PolicyDocument": policy(undelivered),
-	})
+	undelivered := allow(arn(probeScheduleDead), actionSend)
+	undelivered[keyPrincipal] = "*" // of the account; the role of the hub's schedules sends
+	undelivered[keyCondition] = properties{"StringEquals": properties{"aws:PrincipalAccount": ref("AWS::AccountId")}}
+	all[probeScheduleDead+"Policy"] = queuePolicy(probeScheduleDead, undelivered)
 	for _, more := range []map[string]any{
-		functionResources(), mappingResources(), gatewayResources(), alarmResources(),
+		functionResources(), mappingResources(), gatewayResources(), alarmResources(), ruleResources(),
 	} {
 		maps.Copy(all, more)
 	}
@@ -166,13 +177,13 @@ func gatewayResources() map[string]any {
 		}),
 		"SelfTestApiPermission": resource("AWS::Lambda::Permission", properties{
 			keyAction: "lambda:InvokeFunction", keyFunction: ref(probeCalled),
-			"Principal": "apigateway.amazonaws.com",
+			keyPrincipal: "apigateway.amazonaws.com",
 			"SourceArn": sub(
 				"arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${" + probeAPI + "}/*",
 			),
 		}),
 	}
-	// API Gateway changes an API once at a time, and deploys a stage with the routes that exist.
+	// API Gateway processes one change of an API at a time, and deploys a stage with the routes that exist.
 	before := "SelfTestIntegration"
 	add := func(id string, r properties) {
 		r["DependsOn"] = before
@@ -207,12 +218,37 @@ func alarmResources() map[string]any {
 	alarm := func(missing string) properties {
 		return resource("AWS::CloudWatch::Alarm", properties{
 			"Namespace": "perdure", "MetricName": "SelfTestWithoutData",
-			"Dimensions": []any{properties{"Name": "hub", "Value": ref("HubName")}},
+			"Dimensions": []any{properties{"Name": "hub", keyValue: ref("HubName")}},
 			"Statistic":  "Sum", "Period": 60, "EvaluationPeriods": 1, "Threshold": 1,
 			"ComparisonOperator": "GreaterThanOrEqualToThreshold", "TreatMissingData": missing,
 		})
 	}
 	return map[string]any{probeBreaching: alarm("breaching"), probeNotBreaching: alarm("notBreaching")}
+}
+
+// queuePolicy returns the policy of a queue.
+func queuePolicy(queue string, statement properties) properties {
+	return resource("AWS::SQS::QueuePolicy", properties{
+		"Queues": []any{ref(queue)}, "PolicyDocument": policy(statement),
+	})
+}
+
+// ruleResources returns rules that send a message each minute, one of which is disabled.
+func ruleResources() map[string]any {
+	rule := func(state string) properties {
+		return resource("AWS::Events::Rule", properties{
+			"ScheduleExpression": "rate(1 minute)", "State": state,
+			"Targets": []any{properties{"Id": "queue", "Arn": arn(probeRuleQueue)}},
+		})
+	}
+	send := allow(arn(probeRuleQueue), actionSend)
+	send[keyPrincipal] = properties{"Service": "events.amazonaws.com"}
+	send[keyCondition] = properties{"ArnEquals": properties{"aws:SourceArn": arn(probeRule)}}
+	return map[string]any{
+		probeRule: rule("ENABLED"), probeDisabledRule: rule("DISABLED"),
+		probeRuleQueue:            resource(typeQueue, properties{}),
+		probeRuleQueue + "Policy": queuePolicy(probeRuleQueue, send),
+	}
 }
 
 // functionResources returns the probe functions, whose code is that of the worker function.
@@ -229,7 +265,7 @@ func functionResources() map[string]any {
 		probeFunction: "mapped", probeCalled: "called", probeNeverRun: "throttled",
 	} {
 		more := properties{}
-		if id == probeNeverRun { // a local cloud may run it
+		if id == probeNeverRun { // it has a log group for local clouds, which may run it
 			more["ReservedConcurrentExecutions"] = 0
 		}
 		group := id + "Logs"
@@ -239,26 +275,34 @@ func functionResources() map[string]any {
 		})
 		logs = append(logs, arn(group))
 	}
-	assumed := properties{
-		"Effect": "Allow", keyAction: "sts:AssumeRole", "Principal": properties{"Service": "lambda.amazonaws.com"},
-	}
 	records := allow(arn(probeTable), "dynamodb:PutItem") // as in GrantControlDirect
 	records["Condition"] = properties{
 		"ForAllValues:StringLike": properties{"dynamodb:LeadingKeys": []string{probefunction.Partitions}},
 	}
-	all[probeRole] = resource("AWS::IAM::Role", properties{
+	all[probeRole] = role(properties{"Service": "lambda.amazonaws.com"},
+		allow([]any{arn(probeMapped), arn(probeMappedFIFO), arn(probeThrottled)}, "sqs:ReceiveMessage",
+			"sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"),
+		records,
+		allow(logs, "logs:CreateLogStream", "logs:PutLogEvents"),
+	)
+	update := allow("*", "lambda:UpdateEventSourceMapping") // as in GrantOperate
+	update[keyCondition] = properties{"ArnLike": properties{
+		"lambda:FunctionArn": []any{arn(probeNeverRun), sub("${" + probeNeverRun + ".Arn}:*")},
+	}}
+	all[probeOperator] = role(properties{"AWS": sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")}, update)
+	return all
+}
+
+// role returns a role that a principal can assume.
+func role(principal properties, permissions ...properties) properties {
+	assumed := properties{"Effect": "Allow", keyAction: "sts:AssumeRole", keyPrincipal: principal}
+	return resource("AWS::IAM::Role", properties{
 		"AssumeRolePolicyDocument": policy(assumed),
 		"PermissionsBoundary": properties{"Fn::If": []any{
 			"HasPermissionsBoundaryARN", ref("PermissionsBoundaryARN"), ref("AWS::NoValue"),
 		}},
-		"Policies": []any{properties{"PolicyName": "probes", "PolicyDocument": policy(
-			allow([]any{arn(probeMapped), arn(probeMappedFIFO), arn(probeThrottled)}, "sqs:ReceiveMessage",
-				"sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"),
-			records,
-			allow(logs, "logs:CreateLogStream", "logs:PutLogEvents"),
-		)}},
+		"Policies": []any{properties{"PolicyName": "probes", "PolicyDocument": policy(permissions...)}},
 	})
-	return all
 }
 
 // function returns a function of a name with a log group.
@@ -280,7 +324,6 @@ func function(name, logs string, more properties) properties {
 
 // mappingResources returns the queues of the functions, and their mappings.
 func mappingResources() map[string]any {
-	const batch = 10
 	mapping := func(queue, function string, batch int, more properties) properties {
 		p := properties{
 			"EventSourceArn": arn(queue), keyFunction: ref(function), "BatchSize": batch,
@@ -300,7 +343,7 @@ func mappingResources() map[string]any {
 		"SelfTestMapping": mapping(probeMapped, probeFunction, 1, properties{
 			"ScalingConfig": properties{"MaximumConcurrency": probes.FunctionConcurrency},
 		}),
-		"SelfTestFIFOMapping":      mapping(probeMappedFIFO, probeFunction, batch, nil),
-		"SelfTestThrottledMapping": mapping(probeThrottled, probeNeverRun, 1, nil),
+		probeFIFOMapping:      mapping(probeMappedFIFO, probeFunction, probes.MappedBatch, nil),
+		probeThrottledMapping: mapping(probeThrottled, probeNeverRun, probes.ThrottledBatch, nil),
 	}
 }

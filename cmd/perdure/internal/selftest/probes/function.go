@@ -27,8 +27,14 @@ const (
 	FunctionConcurrency = 2
 )
 
-// ThrottledReceives is the maxReceiveCount of the queue whose function has no concurrency.
-const ThrottledReceives = 5
+// Settings of the queue whose function has no concurrency: its maxReceiveCount and its batch size.
+const (
+	ThrottledReceives = 5
+	ThrottledBatch    = 1
+)
+
+// MappedBatch is the batch size of the FIFO queue.
+const MappedBatch = 10
 
 // FunctionConfig has the probe functions and the queues with a mapping.
 type FunctionConfig struct {

@@ -405,6 +405,7 @@ func TestSplitOrder_eachSequenceOfRuns_isJudged(t *testing.T) {
 // breaching.
 type simulatedMetrics struct {
 	values    float64
+	disabled  float64 // values of the metric of a disabled rule
 	breaching string
 }
 
@@ -425,7 +426,10 @@ func (deniedMetrics) AlarmStates(context.Context, ...string) (map[string]string,
 	return nil, errDenied
 }
 
-func (m *simulatedMetrics) SampleCount(_ context.Context, _ Metric, from, to time.Time) (float64, error) {
+func (m *simulatedMetrics) SampleCount(_ context.Context, of Metric, from, to time.Time) (float64, error) {
+	if of.Value == "disabled" {
+		return m.disabled, nil
+	}
 	if to.Sub(from) < 3*time.Minute {
 		return 0, nil
 	}

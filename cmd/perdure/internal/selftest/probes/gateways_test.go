@@ -151,17 +151,28 @@ func (r rejecting) Do(context.Context, *awsrequest.Request, int64) (*awsrequest.
 	return &awsrequest.Response{Status: int(r), Body: []byte(`{"message":"no"}`)}, nil
 }
 
-// The alarms have other states than the treatment of missing data implies.
-func TestAlarms_otherStates_checkReportsThem(t *testing.T) {
+// The metrics and alarms of the account differ from the assumptions, or show nothing.
+func TestMetricProbes_accountDiffers_checkReportsIt(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := simulated(t, nil)
-		p.Metrics = &simulatedMetrics{breaching: "INSUFFICIENT_DATA"}
-		_, err := p.check("cloudwatch-alarms").Run(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "breaching:INSUFFICIENT_DATA") {
-			t.Errorf("got %v", err)
-		}
-	})
+	for want, c := range map[string]struct {
+		check     string
+		metrics   simulatedMetrics
+		undecided bool
+	}{
+		"breaching:INSUFFICIENT_DATA": {check: "cloudwatch-alarms", metrics: simulatedMetrics{breaching: "INSUFFICIENT_DATA"}},
+		"of a disabled rule has 2":    {check: "rule-metric", metrics: simulatedMetrics{values: 1, disabled: 2}},
+		"no data after 5m0s":          {check: "rule-metric", undecided: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := simulated(t, nil)
+			p.Metrics = &c.metrics
+			_, err := p.check(c.check).Run(t.Context())
+			_, open := errors.AsType[*UndecidedError](err)
+			if err == nil || open != c.undecided || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %s", c.check, err, want)
+			}
+		})
+	}
 }
 
 // The function decodes an event of each gateway, and messages and calls are no requests.

@@ -23,6 +23,7 @@ type lambdaProbes struct {
 	*functionClient
 
 	AlarmNames
+	RuleNames
 
 	Metrics MetricAPI
 	Logs    LogAPI
@@ -45,6 +46,7 @@ func (p *lambdaProbes) slowChecks() [][]Check {
 		{{Name: "lambda-async", Assumptions: []string{"A66"}, Run: p.async, Slow: true}},
 		{{Name: "lambda-log-level", Assumptions: []string{"A59", "A60"}, Run: p.logLevel, Slow: true}},
 		{{Name: "cloudwatch-metrics", Assumptions: []string{"A181"}, Run: p.metrics, Slow: true}},
+		{{Name: "rule-metric", Assumptions: []string{"A122"}, Run: p.disabledRule, Slow: true}},
 		{{Name: "cloudwatch-alarms", Assumptions: []string{"A183"}, Run: p.missingData, Slow: true}},
 	}
 }
@@ -291,4 +293,33 @@ func (p *lambdaProbes) missingData(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("ALARM and OK after %v", p.Now().Sub(began).Round(time.Second)), nil
+}
+
+// RuleNames are rules that are due each minute.
+type RuleNames struct{ EnabledRule, DisabledRule string }
+
+// disabledRule waits until the metric of a rule has data. That of a disabled rule has none.
+func (p *lambdaProbes) disabledRule(ctx context.Context) (string, error) {
+	const limit, pause = 5 * time.Minute, 15 * time.Second
+	began := p.Now()
+	count := func(rule string) (float64, error) {
+		m := Metric{"AWS/Events", "Invocations", "RuleName", rule}
+		n, err := p.Metrics.SampleCount(ctx, m, began.Add(-time.Minute), p.Now().Add(time.Minute))
+		return n, undecided(err)
+	}
+	if err := p.until(ctx, limit, pause, func() (missing, err error) {
+		n, err := count(p.EnabledRule)
+		if err == nil && n == 0 {
+			missing = undecided(fmt.Errorf("the metric of an enabled rule has no data after %v", limit))
+		}
+		return missing, err
+	}); err != nil {
+		return "", err
+	}
+	after := p.Now().Sub(began).Round(time.Second)
+	n, err := count(p.DisabledRule)
+	if err == nil && n > 0 {
+		err = fmt.Errorf("the metric of a disabled rule has %v values", n)
+	}
+	return fmt.Sprintf("the metric of an enabled rule has data after %v, that of a disabled one has none", after), err
 }

@@ -1,5 +1,5 @@
 // Package probes checks assumptions about AWS with queues, a table, a schedule group, Lambda functions, an HTTP API and
-// alarms that nothing else uses.
+// alarms and rules that nothing else uses.
 package probes
 
 import (
@@ -58,6 +58,8 @@ type Probes struct {
 	FunctionConfig
 	GatewayConfig
 	AlarmNames
+	RuleNames
+	OperatorConfig
 	// TableName has the keys pk and sk, and the index byGS with the keys gs and sk.
 	TableName string
 	// Hub has the schedule group, a queue and a role for its schedules, and the bucket of the payload store.
@@ -86,12 +88,14 @@ func (p *Probes) All() (checks, slow [][]Check) {
 	}
 	mappings := &mappingProbes{function}
 	functions := &lambdaProbes{
-		functionClient: function, AlarmNames: p.AlarmNames, Metrics: p.Metrics, Logs: p.Logs, Hub: p.Hub.Name,
+		functionClient: function, AlarmNames: p.AlarmNames, RuleNames: p.RuleNames,
+		Metrics: p.Metrics, Logs: p.Logs, Hub: p.Hub.Name,
 	}
 	gateways := &gatewayProbes{c, p.GatewayConfig, p.Requests}
+	operator := &operatorProbes{c, p.OperatorConfig}
 	// The gateways call the same function as the checks of Lambda, which need one environment.
 	checks = append(mappings.checks(), slices.Concat(functions.checks(), gateways.checks()),
-		slices.Concat(queues.checks(), table.checks(), schedules.checks(), objects.checks()))
+		slices.Concat(queues.checks(), table.checks(), schedules.checks(), objects.checks(), operator.checks()))
 	slow = append(slices.Concat(mappings.slowChecks(), functions.slowChecks()), schedules.slowChecks())
 	for _, group := range slices.Concat(checks, slow) {
 		for i := range group {
@@ -108,11 +112,13 @@ func (p *Probes) All() (checks, slow [][]Check) {
 	return checks, slow
 }
 
+const accessDenied = "AccessDeniedException"
+
 // showsNothing reports whether an error means that a call was not processed, or that its response was lost.
 func showsNothing(err error) bool {
 	code := codeOf(err)
 	return isThrottling(code) || awsrequest.IsTransient(err) || slices.Contains([]string{
-		"AccessDenied", "AccessDeniedException", "ExpiredToken", "ExpiredTokenException",
+		"AccessDenied", accessDenied, "ExpiredToken", "ExpiredTokenException",
 	}, code)
 }
 

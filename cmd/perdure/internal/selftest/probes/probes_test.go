@@ -59,6 +59,9 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 			ScheduleRoleARN: "arn:aws:iam::000000000000:role/schedules", PayloadBucket: "payloads",
 		},
 		GatewayConfig: GatewayConfig{apiURL, functionURL}, AlarmNames: AlarmNames{"breaching", "not breaching"},
+		RuleNames: RuleNames{"enabled", "disabled"}, OperatorConfig: OperatorConfig{
+			Operator: &simulatedOperator{errs: map[string]error{"other": errDenied}}, OwnMapping: "own", OtherMapping: "other",
+		},
 		Metrics: &simulatedMetrics{values: 100, breaching: "ALARM"}, Logs: &simulatedLogs{}, Now: time.Now, Sleep: sleep.For,
 	}
 	f := newFunction(cloud, p)
@@ -192,6 +195,7 @@ func TestProbes_deniedCalls_areUndecided(t *testing.T) {
 		f, _ := p.Functions.(*simulatedFunction)
 		f.mistake.denied = true
 		p.Metrics = deniedMetrics{}
+		p.Operator = &simulatedOperator{errs: map[string]error{"own": errDenied}}
 		for _, c := range p.all() {
 			_, err := c.Run(t.Context())
 			if _, ok := errors.AsType[*UndecidedError](err); !ok {

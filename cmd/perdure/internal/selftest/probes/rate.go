@@ -20,15 +20,15 @@ func (p *queueProbes) groupRate(ctx context.Context) (string, error) {
 		late     = 1.2                  // the ratio of the times from which the machine is too slow
 		few      = messages / 20        // throttled calls that have another cause
 	)
-	var next, throttled atomic.Int64
+	var sent, throttled atomic.Int64
 	var failed atomic.Pointer[error]
 	began := p.Now()
+	due := pacer{next: began, pause: pause}
 	var running sync.WaitGroup
 	for range senders {
 		running.Go(func() {
-			for n := next.Add(1); n <= messages && failed.Load() == nil; n = next.Add(1) {
-				due := began.Add(time.Duration(n) * pause)
-				err := p.Sleep(ctx, due.Sub(p.Now()))
+			for n := sent.Add(1); n <= messages && failed.Load() == nil; n = sent.Add(1) {
+				err := p.Sleep(ctx, due.wait(p.Now()))
 				if err == nil {
 					err = p.sendOnce(ctx, p.RateURL, grouped(group, group, strconv.FormatInt(n, 10)))
 				}
@@ -55,6 +55,25 @@ func (p *queueProbes) groupRate(ctx context.Context) (string, error) {
 		return "", errors.New(detail)
 	}
 	return detail, nil
+}
+
+// pacer spaces calls. Late calls do not make the next ones faster.
+type pacer struct {
+	mu    sync.Mutex
+	next  time.Time
+	pause time.Duration
+}
+
+// wait returns the time until the next call.
+func (p *pacer) wait(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next.Before(now) {
+		p.next = now
+	}
+	due := p.next
+	p.next = due.Add(p.pause)
+	return due.Sub(now)
 }
 
 // isThrottled reports whether a call or its entry was throttled.

@@ -119,10 +119,10 @@ func TestQueueProbes_queueDiffers_checkReportsIt(t *testing.T) {
 				},
 			}, undecided: true,
 		},
-		"100 of 1000 sends to a group in 4s were throttled": {
+		"100 of 1000 sends to a group in 3.996s were throttled": {
 			check: "sqs-group-rate", queues: alteredQueues{send: refuse(10, "RequestThrottled")},
 		},
-		"1000 of 1000 sends to a group in 4s were throttled": {
+		"1000 of 1000 sends to a group in 3.996s were throttled": {
 			check: "sqs-group-rate", queues: alteredQueues{
 				send: func(_ *sqs.SendMessageBatchInput, out *sqs.SendMessageBatchOutput) error {
 					out.Failed = []types.BatchResultErrorEntry{{Code: aws.String("ThrottlingException")}}
@@ -161,5 +161,18 @@ func TestQueueProbes_queueDiffers_checkReportsIt(t *testing.T) {
 				t.Errorf("%s: got %v, want %s", c.check, err, want)
 			}
 		})
+	}
+}
+
+func TestPacer_lateCall_doesNotMakeNextFaster(t *testing.T) {
+	t.Parallel()
+	began := time.Unix(1000, 0)
+	p := pacer{next: began, pause: time.Second}
+	for i, c := range []struct{ at, want time.Duration }{
+		{0, 0}, {0, time.Second}, {time.Minute, 0}, {time.Minute, time.Second},
+	} {
+		if got := p.wait(began.Add(c.at)); got != c.want {
+			t.Errorf("call %d after %v waits for %v, want %v", i, c.at, got, c.want)
+		}
 	}
 }
