@@ -370,38 +370,40 @@ func TestFollow_permanentError_isReturned(t *testing.T) {
 
 func TestFollow_invalidStart_isAnError(t *testing.T) {
 	t.Parallel()
-	c, p := setup(t)
-	mustStart(t, c, "one")
-	mustStart(t, c, "two")
-	p.Append("one", sideEffect())
-	for name, tt := range map[string]struct {
-		id    string
-		opts  []client.HistoryOption
-		field string
-		err   error
-	}{
-		"missing instance":  {"missing", nil, "", client.ErrNotFound},
-		"missing execution": {"one", []client.HistoryOption{client.WithExecutionID("x9")}, "", client.ErrNotFound},
-		"execution of another instance": {
-			"one", []client.HistoryOption{client.WithExecutionID("x2"), client.AfterEvent(1)}, "", client.ErrNotFound,
-		},
-		"event that does not exist": {"one", []client.HistoryOption{client.AfterEvent(3)}, "after", nil},
-		"negative event":            {"one", []client.HistoryOption{client.AfterEvent(-1)}, "after", nil},
-		"negative interval": {
-			"one", []client.HistoryOption{client.WithPollInterval(-time.Second)}, "pollInterval", nil,
-		},
-		"invalid id": {"a\n", nil, "instanceId", nil},
-	} {
-		var err error
-		for _, err = range c.Follow(t.Context(), tt.id, tt.opts...) {
-			if err == nil {
-				t.Errorf("%s: yields an event", name)
+	synctest.Test(t, func(t *testing.T) {
+		c, p := setup(t)
+		mustStart(t, c, "one")
+		mustStart(t, c, "two")
+		p.Append("one", sideEffect())
+		for name, tt := range map[string]struct {
+			id    string
+			opts  []client.HistoryOption
+			field string
+			err   error
+		}{
+			"missing instance":  {"missing", nil, "", client.ErrNotFound},
+			"missing execution": {"one", []client.HistoryOption{client.WithExecutionID("x9")}, "", client.ErrNotFound},
+			"execution of another instance": {
+				"one", []client.HistoryOption{client.WithExecutionID("x2"), client.AfterEvent(1)}, "", client.ErrNotFound,
+			},
+			"event that does not exist": {"one", []client.HistoryOption{client.AfterEvent(3)}, "after", nil},
+			"negative event":            {"one", []client.HistoryOption{client.AfterEvent(-1)}, "after", nil},
+			"negative interval": {
+				"one", []client.HistoryOption{client.WithPollInterval(-time.Second)}, "pollInterval", nil,
+			},
+			"invalid id": {"a\n", nil, "instanceId", nil},
+		} {
+			var err error
+			for _, err = range c.Follow(t.Context(), tt.id, tt.opts...) {
+				if err == nil {
+					t.Errorf("%s: yields an event", name)
+				}
+			}
+			var field *provider.FieldError
+			if errors.As(err, &field) != (tt.field != "") || field != nil && field.Field != tt.field ||
+				tt.err != nil && !errors.Is(err, tt.err) || err == nil {
+				t.Errorf("%s: %v", name, err)
 			}
 		}
-		var field *provider.FieldError
-		if errors.As(err, &field) != (tt.field != "") || field != nil && field.Field != tt.field ||
-			tt.err != nil && !errors.Is(err, tt.err) || err == nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	})
 }
