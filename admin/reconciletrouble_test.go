@@ -113,8 +113,14 @@ func TestReconcile_throttledOrFailingCalls_doNotMultiplyWorkItems(t *testing.T) 
 				}
 				t.Logf("%d activities, %d operators: sent %d work items, at most %d per activity", c.activities,
 					c.operators, total, most)
-				if most > 2*c.operators {
-					t.Errorf("sent %d work items for one activity; want at most 2 per operator", most)
+				// While calls fail, two operators can repeat sends of each other: in one of a hundred runs, an activity
+				// is sent five times. If each attempt started again, it would be sent thirteen times or more.
+				limit := 2 * c.operators
+				if c.chance && c.operators > 1 {
+					limit *= 2
+				}
+				if most > limit {
+					t.Errorf("sent %d work items for one activity; want at most %d", most, limit)
 				}
 			})
 		})
