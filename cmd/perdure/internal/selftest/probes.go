@@ -233,7 +233,7 @@ func queuePolicy(queue string, statement properties) properties {
 	})
 }
 
-// ruleResources returns rules that send a message each minute, one of which is disabled.
+// ruleResources returns a rule that sends a message each minute, and a disabled one.
 func ruleResources() map[string]any {
 	rule := func(state string) properties {
 		return resource("AWS::Events::Rule", properties{
@@ -276,7 +276,7 @@ func functionResources() map[string]any {
 		logs = append(logs, arn(group))
 	}
 	records := allow(arn(probeTable), "dynamodb:PutItem") // as in GrantControlDirect
-	records["Condition"] = properties{
+	records[keyCondition] = properties{
 		"ForAllValues:StringLike": properties{"dynamodb:LeadingKeys": []string{probefunction.Partitions}},
 	}
 	all[probeRole] = role(properties{"Service": "lambda.amazonaws.com"},

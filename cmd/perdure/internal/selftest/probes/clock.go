@@ -3,6 +3,8 @@ package probes
 import (
 	"context"
 	"time"
+
+	"github.com/perdure/perdure/internal/awsrequest"
 )
 
 // clock is the time of the checks.
@@ -28,4 +30,18 @@ func (c clock) until(
 			return undecided(err)
 		}
 	}
+}
+
+// untilRead is like until, for steps that only read. A transient error of a step is tried again. Other errors, and a
+// transient one after the limit, do not decide a check.
+func (c clock) untilRead(
+	ctx context.Context, limit, pause time.Duration, read func() (missing, err error),
+) error {
+	return c.until(ctx, limit, pause, func() (missing, err error) {
+		missing, err = read()
+		if awsrequest.IsTransient(err) {
+			return undecided(err), nil
+		}
+		return missing, undecided(err)
+	})
 }

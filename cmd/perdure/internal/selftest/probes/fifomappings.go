@@ -130,7 +130,7 @@ func (p *mappingProbes) split(ctx context.Context) (string, error) {
 		}
 	}
 	const limit = blocked*time.Second + 2*receiveLimit
-	if err := p.until(ctx, limit, receivePause, func() (missing, err error) {
+	if err := p.untilRead(ctx, limit, receivePause, func() (missing, err error) {
 		all, err := p.records(ctx, check)
 		if err == nil && len(receives(all, last)) == 0 {
 			missing = undecided(fmt.Errorf("message %s did not arrive in %v", last, limit))

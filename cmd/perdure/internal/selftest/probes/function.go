@@ -130,7 +130,7 @@ func receives(all []probefunction.Record, name string) []probefunction.Record {
 func (p *functionClient) await(
 	ctx context.Context, check string, want map[string]int,
 ) (all []probefunction.Record, err error) {
-	err = p.until(ctx, receiveLimit, receivePause, func() (missing, err error) {
+	err = p.untilRead(ctx, receiveLimit, receivePause, func() (missing, err error) {
 		if all, err = p.records(ctx, check); err != nil {
 			return nil, err
 		}
@@ -139,7 +139,7 @@ func (p *functionClient) await(
 			case len(got) == 0:
 				missing = undecided(fmt.Errorf("message %q did not arrive in %v", name, receiveLimit))
 			case got[0].Receives > 1:
-				return nil, undecided(fmt.Errorf("receive 1 of message %q did not run the function", name))
+				return nil, fmt.Errorf("receive 1 of message %q did not run the function", name)
 			case len(got) < n && missing == nil:
 				missing = fmt.Errorf("message %q arrived %d of %d times in %v", name, len(got), n, receiveLimit)
 			}

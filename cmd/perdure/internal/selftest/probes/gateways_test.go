@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/smithy-go"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app/probefunction"
 	"github.com/perdure/perdure/internal/awsrequest"
@@ -172,6 +173,54 @@ func TestMetricProbes_accountDiffers_checkReportsIt(t *testing.T) {
 				t.Errorf("%s: got %v, want %s", c.check, err, want)
 			}
 		})
+	}
+}
+
+// throttledMetrics throttles the first calls.
+type throttledMetrics struct {
+	MetricAPI
+
+	calls int
+}
+
+func (m *throttledMetrics) err() error {
+	if m.calls--; m.calls >= 0 {
+		return &smithy.GenericAPIError{Code: "ThrottlingException", Message: "slow down"}
+	}
+	return nil
+}
+
+func (m *throttledMetrics) SampleCount(ctx context.Context, of Metric, from, to time.Time) (float64, error) {
+	if err := m.err(); err != nil {
+		return 0, err
+	}
+	return m.MetricAPI.SampleCount(ctx, of, from, to)
+}
+
+func (m *throttledMetrics) AlarmStates(ctx context.Context, names ...string) (map[string]string, error) {
+	if err := m.err(); err != nil {
+		return nil, err
+	}
+	return m.MetricAPI.AlarmStates(ctx, names...)
+}
+
+// A throttled read is repeated until the time limit of the check.
+func TestMetricProbes_throttledReads_areRepeated(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"cloudwatch-metrics", "cloudwatch-alarms", "rule-metric"} {
+		for calls, want := range map[int]string{3: "", 1_000: "slow down"} {
+			synctest.Test(t, func(t *testing.T) {
+				p := simulated(t, nil)
+				f, _ := p.Functions.(*simulatedFunction)
+				f.serve(t)
+				p.Metrics = &throttledMetrics{p.Metrics, calls}
+				_, err := p.check(name).Run(t.Context())
+				_, open := errors.AsType[*UndecidedError](err)
+				if open != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: got %v, want %q", name, err, want)
+				}
+			})
+		}
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app/probefunction"
-	"github.com/perdure/perdure/internal/awsrequest"
 )
 
 // lambdaProbes checks assumptions about Lambda functions.
@@ -251,17 +250,12 @@ func (p *lambdaProbes) metrics(ctx context.Context) (string, error) {
 	if _, err := p.invoke(ctx, p.MappedName, &probefunction.Call{Line: string(line)}); err != nil {
 		return "", err
 	}
-	err = p.until(ctx, limit, pause, func() (missing, err error) {
+	err = p.untilRead(ctx, limit, pause, func() (missing, err error) {
 		n, err := p.Metrics.SampleCount(ctx, m, began.Add(-time.Minute), p.Now().Add(time.Minute))
-		switch {
-		case awsrequest.IsTransient(err):
-			return undecided(err), nil
-		case err != nil:
-			return nil, undecided(err)
-		case n < values: // more if Lambda repeats the invocation
+		if err == nil && n < values { // more if Lambda repeats the invocation
 			missing = fmt.Errorf("the metric has %v of %d values after %v", n, values, limit)
 		}
-		return missing, nil
+		return missing, err
 	})
 	if err != nil {
 		return "", err
@@ -277,17 +271,12 @@ func (p *lambdaProbes) missingData(ctx context.Context) (string, error) {
 	const limit, pause = 5 * time.Minute, 10 * time.Second
 	want := map[string]string{p.BreachingAlarm: "ALARM", p.NotBreachingAlarm: "OK"}
 	began := p.Now()
-	err := p.until(ctx, limit, pause, func() (missing, err error) {
+	err := p.untilRead(ctx, limit, pause, func() (missing, err error) {
 		states, err := p.Metrics.AlarmStates(ctx, slices.Collect(maps.Keys(want))...)
-		switch {
-		case awsrequest.IsTransient(err):
-			return undecided(err), nil
-		case err != nil:
-			return nil, undecided(err)
-		case !maps.Equal(states, want):
+		if err == nil && !maps.Equal(states, want) {
 			missing = fmt.Errorf("the alarms have the states %v after %v, want %v", states, limit, want)
 		}
-		return missing, nil
+		return missing, err
 	})
 	if err != nil {
 		return "", err
@@ -304,22 +293,25 @@ func (p *lambdaProbes) disabledRule(ctx context.Context) (string, error) {
 	began := p.Now()
 	count := func(rule string) (float64, error) {
 		m := Metric{"AWS/Events", "Invocations", "RuleName", rule}
-		n, err := p.Metrics.SampleCount(ctx, m, began.Add(-time.Minute), p.Now().Add(time.Minute))
-		return n, undecided(err)
+		return p.Metrics.SampleCount(ctx, m, began.Add(-time.Minute), p.Now().Add(time.Minute))
 	}
-	if err := p.until(ctx, limit, pause, func() (missing, err error) {
+	var ofDisabled float64
+	if err := p.untilRead(ctx, limit, pause, func() (missing, err error) {
 		n, err := count(p.EnabledRule)
-		if err == nil && n == 0 {
-			missing = undecided(fmt.Errorf("the metric of an enabled rule has no data after %v", limit))
+		switch {
+		case err != nil:
+			return nil, err
+		case n == 0:
+			return undecided(fmt.Errorf("the metric of an enabled rule has no data after %v", limit)), nil
 		}
-		return missing, err
+		ofDisabled, err = count(p.DisabledRule)
+		return nil, err
 	}); err != nil {
 		return "", err
 	}
-	after := p.Now().Sub(began).Round(time.Second)
-	n, err := count(p.DisabledRule)
-	if err == nil && n > 0 {
-		err = fmt.Errorf("the metric of a disabled rule has %v values", n)
+	if ofDisabled > 0 {
+		return "", fmt.Errorf("the metric of a disabled rule has %v values", ofDisabled)
 	}
-	return fmt.Sprintf("the metric of an enabled rule has data after %v, that of a disabled one has none", after), err
+	return fmt.Sprintf("the metric of an enabled rule has data after %v, that of a disabled one has none",
+		p.Now().Sub(began).Round(time.Second)), nil
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app/probefunction"
-	"github.com/perdure/perdure/internal/awsrequest"
 )
 
 // LogAPI reads lines of CloudWatch Logs.
@@ -72,15 +71,12 @@ func (p *lambdaProbes) awaitLines(
 	ctx context.Context, first, second string, want []expectedLine,
 ) (lines []string, err error) {
 	const limit, pause = 2 * time.Minute, 5 * time.Second
-	err = p.until(ctx, limit, pause, func() (missing, err error) {
+	err = p.untilRead(ctx, limit, pause, func() (missing, err error) {
 		lines = nil
 		for _, text := range []string{first, second} {
 			found, err := p.Logs.Lines(ctx, p.MappedLogs, text)
-			switch {
-			case awsrequest.IsTransient(err):
-				return undecided(err), nil
-			case err != nil:
-				return nil, undecided(err)
+			if err != nil {
+				return nil, err
 			}
 			lines = append(lines, found...)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/perdure/perdure/provider/dynamo"
 )
@@ -23,12 +24,7 @@ const (
 	receiveTries = 10
 )
 
-// rejection is the error of a rejected entry. It has no error code, so that it decides a check.
-type rejection struct{ code, message string }
-
-func (e *rejection) Error() string { return e.code + ": " + e.message }
-
-// send sends messages in a batch. An error is that of the call, or a rejection of the first rejected entry.
+// send sends messages in a batch. An error is that of the call, or of the first rejected entry.
 func (c *queueClient) send(
 	ctx context.Context, url string, entries ...types.SendMessageBatchRequestEntry,
 ) (*sqs.SendMessageBatchOutput, error) {
@@ -55,7 +51,9 @@ func (c *queueClient) sendBatch(
 	}
 	if len(out.Failed) > 0 {
 		f := out.Failed[0]
-		err = fmt.Errorf("send: %w", &rejection{aws.ToString(f.Code), aws.ToString(f.Message)})
+		err = fmt.Errorf("send: %w", &smithy.GenericAPIError{
+			Code: aws.ToString(f.Code), Message: aws.ToString(f.Message),
+		})
 	}
 	return out, err
 }

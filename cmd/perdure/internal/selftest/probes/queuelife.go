@@ -62,12 +62,12 @@ func (p *queueProbes) counts(ctx context.Context) (string, error) {
 	}
 	const name = types.QueueAttributeNameApproximateNumberOfMessages
 	began := p.Now()
-	err := p.until(ctx, countLimit, countPause, func() (missing, err error) {
+	err := p.untilRead(ctx, countLimit, countPause, func() (missing, err error) {
 		out, err := p.Queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 			QueueUrl: &p.PurgeURL, AttributeNames: []types.QueueAttributeName{name},
 		})
 		if err != nil {
-			return nil, undecided(err)
+			return nil, err
 		}
 		count, err := strconv.Atoi(out.Attributes[string(name)])
 		if err != nil {

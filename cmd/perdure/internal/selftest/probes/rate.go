@@ -33,7 +33,7 @@ func (p *queueProbes) groupRate(ctx context.Context) (string, error) {
 					err = p.sendOnce(ctx, p.RateURL, grouped(group, group, strconv.FormatInt(n, 10)))
 				}
 				switch {
-				case isThrottled(err):
+				case isThrottling(codeOf(err)):
 					throttled.Add(1)
 				case err != nil:
 					failed.Store(&err)
@@ -74,13 +74,4 @@ func (p *pacer) wait(now time.Time) time.Duration {
 	due := p.next
 	p.next = due.Add(p.pause)
 	return due.Sub(now)
-}
-
-// isThrottled reports whether a call or its entry was throttled.
-func isThrottled(err error) bool {
-	code := codeOf(err)
-	if r, ok := errors.AsType[*rejection](err); ok {
-		code = r.code
-	}
-	return isThrottling(code)
 }

@@ -120,12 +120,12 @@ func (p *scheduleProbes) list(ctx context.Context) (string, error) {
 		}
 	}
 	in := &scheduler.ListSchedulesInput{GroupName: &p.Hub.ScheduleGroup, NamePrefix: aws.String(listPrefix)}
-	if err := p.until(ctx, time.Minute, schedulePause, func() (missing, err error) {
+	if err := p.untilRead(ctx, time.Minute, schedulePause, func() (missing, err error) {
 		out, err := api.ListSchedules(ctx, in)
 		if err == nil && len(out.Schedules) != listed {
 			missing = undecided(fmt.Errorf("a list has %d of %d schedules", len(out.Schedules), listed))
 		}
-		return missing, undecided(err)
+		return missing, err
 	}); err != nil {
 		return "", err
 	}
@@ -190,12 +190,12 @@ func (p *scheduleProbes) deadLetter(ctx context.Context) (string, error) {
 		return "", undecided(err)
 	}
 	const limit = 4 * time.Minute // the local clock may be wrong
-	if err := p.until(ctx, limit, schedulePause, func() (missing, err error) {
+	if err := p.untilRead(ctx, limit, schedulePause, func() (missing, err error) {
 		received, err := p.Queues.poll(ctx, p.DeadURL, locked)
 		if err == nil && len(received) == 0 {
 			missing = fmt.Errorf("no dead letter of an undeliverable schedule in %v", limit)
 		}
-		return missing, undecided(err)
+		return missing, err
 	}); err != nil {
 		return "", err
 	}
