@@ -110,7 +110,10 @@ func (p Payload) StorageKey() string {
 	if !ambiguous(p) {
 		return ""
 	}
-	s, _ := p.Encoded()
+	s, ok := p.Encoded()
+	if !ok {
+		return ""
+	}
 	return s.Key
 }
 

@@ -101,6 +101,7 @@ func FuzzPayload(f *testing.F) {
 		`{"ref":"data:zstd;AAAA","sha256":"0","bytes":9}`, `{"ref":"object:x/00/a/b;zstd;AAAA","sha256":"0","bytes":9}`,
 		`{"REF":"x","Sha256":"y","bytes":0}`, `{"ref":"object:k","sha256":"y"}`,
 		`{"ref":"a&b"}`, `{"ref":"object:;zstd;AAAA","sha256":"0"}`, `{"ref":"object:","sha256":"0"}`,
+		`{"ref":"object:k;","sha256":"0"}`, `{"ref":"object:k;zstd;A","sha256":"0"}`,
 	} {
 		f.Add([]byte(s))
 	}
