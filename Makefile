@@ -47,8 +47,10 @@ GOTEST := $(EVENTS) $(GO) test $(if $(STAGE_RESULTS),-json) -vet=off
 GORACE := $(EVENTS) env CGO_ENABLED=1 $(GO) test $(if $(STAGE_RESULTS),-json) -vet=off -race
 # Where goroutines meet. In the other packages the race detector runs in `make test-all`.
 RACED := $(addprefix github.com/perdure/perdure/,internal/replay dispatch provider/dynamo provider/dynamo/internal/builds client admin perduretest)
-# Those of their tests that `make test` runs without it.
-PLAIN := ^($(shell grep -v '^\#' tests/plain.txt | paste -sd '|' -))$$
+# Those of their tests that `make test` runs without it, and the tests that `make test-all` runs without it.
+NAMES    = ^($(shell grep -v '^\#' $(1) | paste -sd '|' -))$$
+PLAIN   := $(call NAMES,tests/plain.txt)
+UNRACED := $(call NAMES,tests/unraced.txt)
 ONE_ORDER := ^Test(API_start_returnsResult|Crash_allFunctionsKilled_orderCompletes)$$
 
 .PHONY: test
@@ -85,8 +87,9 @@ test-order: needs-go needs-python ## an order on real function binaries on minis
 	$(GOTEST) -count=1 ./tests/e2e -run '$(ONE_ORDER)'
 
 .PHONY: race-packages
-race-packages: needs-go ## all packages but dispatch, with the race detector
-	$(GORACE) -timeout 40m $(filter-out %/dispatch,$(UNIT))
+race-packages: needs-go ## all packages but dispatch, most of their tests with the race detector
+	$(GORACE) -timeout 40m -skip '$(UNRACED)' $(filter-out %/dispatch,$(UNIT))
+	$(GOTEST) -timeout 40m -run '$(UNRACED)' ./admin ./analysis ./cmd/perdure ./perduretest ./provider/dynamo ./schedule
 
 .PHONY: race-dispatch
 race-dispatch: needs-go ## dispatch with the race detector and a few hundred seeds
