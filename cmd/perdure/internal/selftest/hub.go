@@ -74,6 +74,10 @@ func openHub(ctx context.Context, env *cli.Env, d *deployed) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
+	callers, err := newCallers(&cfg, d, env.Now)
+	if err != nil {
+		return nil, err
+	}
 	return &hub{
 		client: clients.Client, api: api, repeatingAPI: repeating, address: address,
 		admin: clients.Admin, deployment: operated,
@@ -82,7 +86,8 @@ func openHub(ctx context.Context, env *cli.Env, d *deployed) (*hub, error) {
 			Metrics:   newMetrics(&cfg, env.Now),
 			Logs:      newLogs(&cfg, env.Now),
 			Requests:  requests,
-			TableName: d.physical(probeTable), QueueURLs: probes.QueueURLs{
+			TableName: d.physical(probeTable), ThrottledTableName: d.physical(probeThrottledTable),
+			QueueURLs: probes.QueueURLs{
 				StandardURL: d.physical(probeQueue), FIFOURL: d.physical(probeFIFO),
 				RedriveURL: d.physical(probeRedrive), DeadLettersURL: d.physical(probeDead),
 				PurgeURL: d.physical(probePurge), ScheduleDeadURL: d.physical(probeScheduleDead),
@@ -101,9 +106,20 @@ func openHub(ctx context.Context, env *cli.Env, d *deployed) (*hub, error) {
 			}, OperatorConfig: probes.OperatorConfig{
 				Operator:   lambda.NewFromConfig(assuming(cfg, d.outputs[outputOperator])),
 				OwnMapping: d.physical(probeThrottledMapping), OtherMapping: d.physical(probeFIFOMapping),
-			},
+			}, CallerConfig: callers,
 		},
 	}, nil
+}
+
+// newCallers returns clients with the permissions of the roles of callers.
+func newCallers(cfg *aws.Config, d *deployed, now func() time.Time) (c probes.CallerConfig, err error) {
+	full, partial := assuming(*cfg, d.outputs[outputCaller]), assuming(*cfg, d.outputs[outputPartialCaller])
+	if c.Caller, err = newRequests(&full, now); err != nil {
+		return c, err
+	}
+	c.CallerFunctions, c.PartialFunctions = lambda.NewFromConfig(full), lambda.NewFromConfig(partial)
+	c.PartialCaller, err = newRequests(&partial, now)
+	return c, err
 }
 
 // assuming returns a configuration with the credentials of a role.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/xml"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -63,23 +65,28 @@ func (m *metrics) AlarmStates(ctx context.Context, names ...string) (map[string]
 	return states, nil
 }
 
-// SampleCount implements probes.MetricAPI.
-func (m *metrics) SampleCount(ctx context.Context, metric probes.Metric, from, to time.Time) (float64, error) {
+// Total implements probes.MetricAPI.
+func (m *metrics) Total(ctx context.Context, metric probes.Metric, from, to time.Time) (float64, error) {
 	const period = "60"
-	var found struct {
-		Counts []float64 `xml:"GetMetricStatisticsResult>Datapoints>member>SampleCount"`
-	}
-	if err := m.query(ctx, "get metric statistics", url.Values{
-		keyAction: {"GetMetricStatistics"}, "Namespace": {metric.Namespace},
-		"MetricName": {metric.Name}, "Dimensions.member.1.Name": {metric.Dimension},
-		"Dimensions.member.1.Value": {metric.Value}, "Statistics.member.1": {"SampleCount"}, "Period": {period},
+	values := url.Values{
+		keyAction: {"GetMetricStatistics"}, "Namespace": {metric.Namespace}, keyMetric: {metric.Name},
+		"Statistics.member.1": {metric.Statistic}, "Period": {period},
 		"StartTime": {from.UTC().Format(time.RFC3339)}, "EndTime": {to.UTC().Format(time.RFC3339)},
-	}, &found); err != nil {
+	}
+	for i, name := range slices.Sorted(maps.Keys(metric.Dimensions)) {
+		values.Set(fmt.Sprintf("Dimensions.member.%d.Name", i+1), name)
+		values.Set(fmt.Sprintf("Dimensions.member.%d.Value", i+1), metric.Dimensions[name])
+	}
+	// A data point has the statistics that the request names.
+	var found struct {
+		Points []struct{ SampleCount, Sum float64 } `xml:"GetMetricStatisticsResult>Datapoints>member"`
+	}
+	if err := m.query(ctx, "get metric statistics", values, &found); err != nil {
 		return 0, err
 	}
-	sum := 0.0
-	for _, n := range found.Counts {
-		sum += n
+	total := 0.0
+	for _, point := range found.Points {
+		total += point.SampleCount + point.Sum
 	}
-	return sum, nil
+	return total, nil
 }

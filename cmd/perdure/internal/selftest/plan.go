@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
 	"github.com/perdure/perdure/internal/pricing"
 )
 
@@ -19,10 +20,12 @@ const dollarLimit = 0.50
 const regionFactor = 2
 
 const (
-	// metricDollars is the price of 45 metrics, prorated to two hours of a month. The price list has no metrics.
-	metricDollars = 45 * 0.30 * hoursBilled / hoursOfMonth
-	hoursBilled   = 2
-	hoursOfMonth  = 730
+	// metricDollars is the price of 46 metrics, prorated to two hours of a month. The price list has no metrics.
+	metricDollars = 46 * 0.30 * hoursBilled / hoursOfMonth
+	// unitDollars is the price of the provisioned write and read units of a table and its index.
+	unitDollars  = (0.00065*(probes.TableUnits+probes.IndexUnits) + 0.00013*2) * hoursBilled
+	hoursBilled  = 2
+	hoursOfMonth = 730
 )
 
 // usageLimit is the limit of the usage of a run.

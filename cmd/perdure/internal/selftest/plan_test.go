@@ -15,7 +15,8 @@ func TestDollarLimit_usageLimit_costsLess(t *testing.T) {
 			t.Errorf("the price list has no %s", i)
 		}
 	}
-	if cost := regionFactor * (usageLimit.Dollars(list) + metricDollars); cost > dollarLimit || cost < dollarLimit/2 {
+	cost := regionFactor * (usageLimit.Dollars(list) + metricDollars + unitDollars)
+	if cost > dollarLimit || cost < dollarLimit/2 {
 		t.Errorf("the usage costs up to $%.3f, the announced limit is $%.2f", cost, dollarLimit)
 	}
 }

@@ -17,7 +17,8 @@ const (
 	probePurge   = "SelfTestPurgeQueue"
 	probeTable   = "SelfTestTable"
 
-	probeRate = "SelfTestRateQueue"
+	probeThrottledTable = "SelfTestThrottledTable"
+	probeRate           = "SelfTestRateQueue"
 
 	probeScheduleDead = "SelfTestScheduleDeadLetterQueue"
 
@@ -26,6 +27,8 @@ const (
 	probeRole             = "SelfTestFunctionRole"
 	probeNeverRun         = "SelfTestThrottledFunction"
 	probeOperator         = "SelfTestOperatorRole"
+	probeCaller           = "SelfTestCallerRole"
+	probePartialCaller    = "SelfTestPartialCallerRole"
 	probeFIFOMapping      = "SelfTestFIFOMapping"
 	probeThrottledMapping = "SelfTestThrottledMapping"
 	probeMapped           = "SelfTestMappedQueue"
@@ -48,11 +51,16 @@ const (
 	outputProbeURL = "SelfTestFunctionUrl"
 	// outputOperator has the ARN of the role of an operator.
 	outputOperator = "SelfTestOperatorRoleArn"
+	// Outputs with the ARNs of the roles of callers of the function URL.
+	outputCaller        = "SelfTestCallerRoleArn"
+	outputPartialCaller = "SelfTestPartialCallerRoleArn"
 )
 
 const (
 	typeQueue  = "AWS::SQS::Queue"
 	actionSend = "sqs:SendMessage"
+
+	actionInvoke = "lambda:InvokeFunction"
 
 	sizeLimit = "MaximumMessageSize"
 	mostBytes = 1 << 20 // of a message, as in the queues of a hub
@@ -66,6 +74,7 @@ const (
 	keyCondition  = "Condition"
 	keyPrincipal  = "Principal"
 	keyValue      = "Value"
+	keyMetric     = "MetricName"
 
 	authIAM = "AWS_IAM"
 )
@@ -119,33 +128,25 @@ func probeAdditions() *deployment.Additions {
 			outputProbeAPI: output(probeAPI, "ApiEndpoint", conditionAPI),
 			outputProbeURL: output("SelfTestUrl", "FunctionUrl", conditionURL),
 			outputOperator: properties{keyValue: arn(probeOperator)},
+
+			outputCaller:        output(probeCaller, "Arn", conditionURL),
+			outputPartialCaller: output(probePartialCaller, "Arn", conditionURL),
 		},
 	}
 }
 
 // probeResources returns the resources for checks, which the stack has besides those of the hub.
 func probeResources() map[string]any {
-	column := func(name string) properties {
-		return properties{"AttributeName": name, "AttributeType": "S"}
-	}
-	key := func(name, kind string) properties { return properties{"AttributeName": name, "KeyType": kind} }
 	all := map[string]any{
 		probeQueue: resource(typeQueue, properties{sizeLimit: mostBytes}),
 		probePurge: resource(typeQueue, properties{sizeLimit: mostBytes}),
 		probeFIFO:  orderedQueue(nil),
 		probeDead:  orderedQueue(nil),
 
-		probeRate:    orderedQueue(nil),
-		probeRedrive: orderedQueue(properties{keyRedrive: redrive(probeDead, probes.MaxReceives)}),
-		probeTable: resource("AWS::DynamoDB::Table", properties{
-			"BillingMode":          "PAY_PER_REQUEST",
-			"AttributeDefinitions": []any{column("pk"), column("sk"), column("gs")},
-			"KeySchema":            []any{key("pk", "HASH"), key("sk", "RANGE")},
-			"GlobalSecondaryIndexes": []any{properties{
-				"IndexName": "byGS", "KeySchema": []any{key("gs", "HASH"), key("sk", "RANGE")},
-				"Projection": properties{"ProjectionType": "ALL"},
-			}},
-		}),
+		probeRate:           orderedQueue(nil),
+		probeRedrive:        orderedQueue(properties{keyRedrive: redrive(probeDead, probes.MaxReceives)}),
+		probeTable:          table(properties{"BillingMode": "PAY_PER_REQUEST"}, nil),
+		probeThrottledTable: table(writeUnits(probes.TableUnits), writeUnits(probes.IndexUnits)),
 	}
 	all[probeScheduleDead] = resource(typeQueue, properties{})
 	undelivered := allow(arn(probeScheduleDead), actionSend)
@@ -160,64 +161,36 @@ func probeResources() map[string]any {
 	return all
 }
 
-// gatewayResources returns an HTTP API or a function URL of the probe function, like that of a hub.
-func gatewayResources() map[string]any {
-	const kind, requests = "AWS::ApiGatewayV2::", 20 // in a second
-	all := map[string]any{
-		probeAPI: resource(kind+"Api", properties{
-			"Name": sub("perdure-${HubName}-selftest"), "ProtocolType": "HTTP",
-			"CorsConfiguration": properties{
-				"AllowOrigins": []string{probes.AllowedOrigin}, "AllowMethods": []string{"GET", "POST"},
-				"AllowHeaders": []string{"authorization"},
-			},
-		}),
-		"SelfTestIntegration": resource(kind+"Integration", properties{
-			keyAPI: ref(probeAPI), "IntegrationType": "AWS_PROXY", "IntegrationUri": arn(probeCalled),
-			"PayloadFormatVersion": "2.0",
-		}),
-		"SelfTestApiPermission": resource("AWS::Lambda::Permission", properties{
-			keyAction: "lambda:InvokeFunction", keyFunction: ref(probeCalled),
-			keyPrincipal: "apigateway.amazonaws.com",
-			"SourceArn": sub(
-				"arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${" + probeAPI + "}/*",
-			),
-		}),
+// table returns a table with the index byGS.
+func table(more, ofIndex properties) properties {
+	column := func(name string) properties {
+		return properties{"AttributeName": name, "AttributeType": "S"}
 	}
-	// API Gateway processes one change of an API at a time, and deploys a stage with the routes that exist.
-	before := "SelfTestIntegration"
-	add := func(id string, r properties) {
-		r["DependsOn"] = before
-		all[id], before = r, id
+	key := func(name, kind string) properties { return properties{"AttributeName": name, "KeyType": kind} }
+	index := properties{
+		"IndexName": "byGS", "KeySchema": []any{key("gs", "HASH"), key("sk", "RANGE")},
+		"Projection": properties{"ProjectionType": "ALL"},
 	}
-	for _, r := range []struct{ id, key, authorization string }{
-		{"SelfTestAllRoute", probes.RouteOfAll, authIAM},
-		{"SelfTestOneRoute", probes.RouteOfOne, authIAM},
-		{"SelfTestPreflightRoute", probes.PreflightRoute, "NONE"},
-	} {
-		add(r.id, resource(kind+"Route", properties{
-			keyAPI: ref(probeAPI), "RouteKey": r.key, "AuthorizationType": r.authorization,
-			"Target": sub("integrations/${SelfTestIntegration}"),
-		}))
+	maps.Copy(index, ofIndex)
+	p := properties{
+		"AttributeDefinitions":   []any{column("pk"), column("sk"), column("gs")},
+		"KeySchema":              []any{key("pk", "HASH"), key("sk", "RANGE")},
+		"GlobalSecondaryIndexes": []any{index},
 	}
-	add("SelfTestApiStage", resource(kind+"Stage", properties{
-		keyAPI: ref(probeAPI), "StageName": "$default", "AutoDeploy": true,
-		"DefaultRouteSettings": properties{"ThrottlingRateLimit": requests, "ThrottlingBurstLimit": requests},
-	}))
-	for _, r := range all {
-		conditional, _ := r.(properties)
-		conditional[keyCondition] = conditionAPI
-	}
-	url := resource("AWS::Lambda::Url", properties{"TargetFunctionArn": arn(probeCalled), "AuthType": authIAM})
-	url[keyCondition] = conditionURL
-	all["SelfTestUrl"] = url
-	return all
+	maps.Copy(p, more)
+	return resource("AWS::DynamoDB::Table", p)
+}
+
+// writeUnits returns the provisioned throughput of a table or an index that is not read.
+func writeUnits(n int) properties {
+	return properties{"ProvisionedThroughput": properties{"ReadCapacityUnits": 1, "WriteCapacityUnits": n}}
 }
 
 // alarmResources returns alarms of a metric that has no data.
 func alarmResources() map[string]any {
 	alarm := func(missing string) properties {
 		return resource("AWS::CloudWatch::Alarm", properties{
-			"Namespace": "perdure", "MetricName": "SelfTestWithoutData",
+			"Namespace": probes.MetricNamespace, keyMetric: "SelfTestWithoutData",
 			"Dimensions": []any{properties{"Name": "hub", keyValue: ref("HubName")}},
 			"Statistic":  "Sum", "Period": 60, "EvaluationPeriods": 1, "Threshold": 1,
 			"ComparisonOperator": "GreaterThanOrEqualToThreshold", "TreatMissingData": missing,
@@ -275,6 +248,13 @@ func functionResources() map[string]any {
 		})
 		logs = append(logs, arn(group))
 	}
+	all["SelfTestFilter"] = resource("AWS::Logs::MetricFilter", properties{ // as those of canaries
+		"LogGroupName": ref(probeFunction + "Logs"), "FilterPattern": "{ $." + probes.FilteredField + " IS TRUE }",
+		"MetricTransformations": []any{properties{
+			"MetricNamespace": probes.MetricNamespace, keyMetric: probes.FilteredMetric, "MetricValue": "1",
+			"Dimensions": []any{properties{"Key": probes.FilteredDimension, keyValue: "$." + probes.FilteredDimension}},
+		}},
+	})
 	records := allow(arn(probeTable), "dynamodb:PutItem") // as in GrantControlDirect
 	records[keyCondition] = properties{
 		"ForAllValues:StringLike": properties{"dynamodb:LeadingKeys": []string{probefunction.Partitions}},
@@ -289,8 +269,13 @@ func functionResources() map[string]any {
 	update[keyCondition] = properties{"ArnLike": properties{
 		"lambda:FunctionArn": []any{arn(probeNeverRun), sub("${" + probeNeverRun + ".Arn}:*")},
 	}}
-	all[probeOperator] = role(properties{"AWS": sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")}, update)
+	all[probeOperator] = role(ofAccount(), update)
 	return all
+}
+
+// ofAccount returns the principals of the account.
+func ofAccount() properties {
+	return properties{"AWS": sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")}
 }
 
 // role returns a role that a principal can assume.

@@ -405,7 +405,8 @@ func TestSplitOrder_eachSequenceOfRuns_isJudged(t *testing.T) {
 // breaching.
 type simulatedMetrics struct {
 	values    float64
-	disabled  float64 // values of the metric of a disabled rule
+	disabled  float64 // values of the metrics of a disabled rule and of a line that is not filtered
+	uncounted string  // the operation whose throttled requests are not counted
 	breaching string
 }
 
@@ -418,7 +419,7 @@ func (m *simulatedMetrics) AlarmStates(_ context.Context, names ...string) (map[
 // deniedMetrics is an account without permissions for CloudWatch.
 type deniedMetrics struct{}
 
-func (deniedMetrics) SampleCount(context.Context, Metric, time.Time, time.Time) (float64, error) {
+func (deniedMetrics) Total(context.Context, Metric, time.Time, time.Time) (float64, error) {
 	return 0, errDenied
 }
 
@@ -426,11 +427,14 @@ func (deniedMetrics) AlarmStates(context.Context, ...string) (map[string]string,
 	return nil, errDenied
 }
 
-func (m *simulatedMetrics) SampleCount(_ context.Context, of Metric, from, to time.Time) (float64, error) {
-	if of.Value == "disabled" {
+func (m *simulatedMetrics) Total(_ context.Context, of Metric, from, to time.Time) (float64, error) {
+	switch {
+	case of.Dimensions["RuleName"] == "disabled", strings.HasSuffix(of.Dimensions[FilteredDimension], "-ignored"):
 		return m.disabled, nil
+	case of.Dimensions["Operation"] != "" && of.Dimensions["Operation"] == m.uncounted:
+		return 0, nil
 	}
-	if to.Sub(from) < 3*time.Minute {
+	if to.Sub(from) < 2*clockError+time.Minute {
 		return 0, nil
 	}
 	return m.values, nil

@@ -56,6 +56,8 @@ const responseLimit = 1 << 20
 // ErrNoAPI means that the hub has a function URL instead of an HTTP API.
 var ErrNoAPI = errors.New("the hub has no HTTP API")
 
+var errNoURL = errors.New("the hub has no function URL")
+
 // call sends a request to the function. It returns the request that the function has received.
 func (p *gatewayProbes) call(ctx context.Context, service, method, url string) (*probefunction.Request, error) {
 	response, err := p.Requests.Do(ctx, &awsrequest.Request{
@@ -150,7 +152,7 @@ func (p *gatewayProbes) options(ctx context.Context, origin string) (*awsrequest
 func (p *gatewayProbes) paths(ctx context.Context) (string, error) {
 	const path, host = "/v1/a%2Fb", ".lambda-url."
 	if p.FunctionURL == "" {
-		return "", undecided(errors.New("the hub has no function URL"))
+		return "", undecided(errNoURL)
 	}
 	got, err := p.call(ctx, apiclient.ServiceLambda, http.MethodGet, p.FunctionURL+path)
 	switch {

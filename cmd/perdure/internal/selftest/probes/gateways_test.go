@@ -26,6 +26,7 @@ type simulatedGateways struct {
 	oneRoute, forwardsPreflight, anyOrigin, noMethods, decodes, otherHost bool
 	// optionsStatus is the status of preflight requests, unless it is 0.
 	optionsStatus int
+	deployed      time.Time // until then, the API has one route
 }
 
 const (
@@ -69,7 +70,7 @@ func (g *simulatedGateways) Do(
 		return &awsrequest.Response{Status: cmp.Or(g.optionsStatus, http.StatusNoContent), Header: header}, nil
 	case r.Method != http.MethodOptions && r.Service != "execute-api":
 		return &awsrequest.Response{Status: http.StatusForbidden}, nil
-	case r.Method+" "+u.Path == RouteOfOne && !g.oneRoute:
+	case r.Method+" "+u.Path == RouteOfOne && !g.oneRoute && !time.Now().Before(g.deployed):
 		e.RouteKey = RouteOfOne
 	default:
 		e.RouteKey = RouteOfAll
@@ -137,8 +138,7 @@ func TestGatewayProbes_routesAreDeployedLater_hold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := simulated(t, nil)
 		g, _ := p.Requests.(*simulatedGateways)
-		g.oneRoute = true
-		time.AfterFunc(20*time.Second, func() { g.oneRoute = false })
+		g.deployed = time.Now().Add(20 * time.Second)
 		if detail, err := p.check("api-routes").Run(t.Context()); err != nil {
 			t.Errorf("got %q, %v", detail, err)
 		}
@@ -163,10 +163,20 @@ func TestMetricProbes_accountDiffers_checkReportsIt(t *testing.T) {
 		"breaching:INSUFFICIENT_DATA": {check: "cloudwatch-alarms", metrics: simulatedMetrics{breaching: "INSUFFICIENT_DATA"}},
 		"of a disabled rule has 2":    {check: "rule-metric", metrics: simulatedMetrics{values: 1, disabled: 2}},
 		"no data after 5m0s":          {check: "rule-metric", undecided: true},
+		"selfTestFiltered false adds": {check: "cloudwatch-filter", metrics: simulatedMetrics{values: 1, disabled: 2}},
+		"a line is not counted after": {check: "cloudwatch-filter"},
+		"does not count a throttled PutItem after 6m0s": {
+			check: "dynamodb-throttle-metric", metrics: simulatedMetrics{values: 1, uncounted: "PutItem"},
+		},
+		"does not count a throttled TransactWriteItems after 6m0s": {
+			check: "dynamodb-throttle-metric", metrics: simulatedMetrics{values: 1, uncounted: "TransactWriteItems"},
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := simulated(t, nil)
 			p.Metrics = &c.metrics
+			f, _ := p.Functions.(*simulatedFunction)
+			f.serve(t)
 			_, err := p.check(c.check).Run(t.Context())
 			_, open := errors.AsType[*UndecidedError](err)
 			if err == nil || open != c.undecided || !strings.Contains(err.Error(), want) {
@@ -190,11 +200,11 @@ func (m *throttledMetrics) err() error {
 	return nil
 }
 
-func (m *throttledMetrics) SampleCount(ctx context.Context, of Metric, from, to time.Time) (float64, error) {
+func (m *throttledMetrics) Total(ctx context.Context, of Metric, from, to time.Time) (float64, error) {
 	if err := m.err(); err != nil {
 		return 0, err
 	}
-	return m.MetricAPI.SampleCount(ctx, of, from, to)
+	return m.MetricAPI.Total(ctx, of, from, to)
 }
 
 func (m *throttledMetrics) AlarmStates(ctx context.Context, names ...string) (map[string]string, error) {
@@ -207,7 +217,7 @@ func (m *throttledMetrics) AlarmStates(ctx context.Context, names ...string) (ma
 // A throttled read is repeated until the time limit of the check.
 func TestMetricProbes_throttledReads_areRepeated(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"cloudwatch-metrics", "cloudwatch-alarms", "rule-metric"} {
+	for _, name := range []string{"cloudwatch-metrics", "cloudwatch-alarms", "rule-metric", "dynamodb-throttle-metric", "cloudwatch-filter"} {
 		for calls, want := range map[int]string{3: "", 1_000: "slow down"} {
 			synctest.Test(t, func(t *testing.T) {
 				p := simulated(t, nil)

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +43,7 @@ func (p *lambdaProbes) slowChecks() [][]Check {
 		{{Name: "lambda-async", Assumptions: []string{"A66"}, Run: p.async, Slow: true}},
 		{{Name: "lambda-log-level", Assumptions: []string{"A59", "A60"}, Run: p.logLevel, Slow: true}},
 		{{Name: "cloudwatch-metrics", Assumptions: []string{"A181"}, Run: p.metrics, Slow: true}},
+		{{Name: "cloudwatch-filter", Assumptions: []string{"A182"}, Run: p.filteredLines, Slow: true}},
 		{{Name: "rule-metric", Assumptions: []string{"A122"}, Run: p.disabledRule, Slow: true}},
 		{{Name: "cloudwatch-alarms", Assumptions: []string{"A183"}, Run: p.missingData, Slow: true}},
 	}
@@ -216,102 +215,4 @@ func (p *lambdaProbes) async(ctx context.Context) (string, error) {
 		}
 	}
 	return fmt.Sprintf("no retry in %v", wait), nil
-}
-
-// MetricAPI reads metrics of CloudWatch.
-type MetricAPI interface {
-	// SampleCount returns the number of values of a metric with a dimension between two times.
-	SampleCount(ctx context.Context, m Metric, from, to time.Time) (float64, error)
-	// AlarmStates returns the states of alarms by their names.
-	AlarmStates(ctx context.Context, names ...string) (map[string]string, error)
-}
-
-// Metric is a metric with one dimension.
-type Metric struct{ Namespace, Name, Dimension, Value string }
-
-// metrics lets the function log a metric with 100 values, as functions of a hub do.
-func (p *lambdaProbes) metrics(ctx context.Context) (string, error) {
-	const values, limit, pause = 100, 5 * time.Minute, 10 * time.Second
-	m := Metric{"perdure", "SelfTest", "hub", p.Hub}
-	began := p.Now()
-	line, err := json.Marshal(map[string]any{
-		"_aws": map[string]any{
-			"Timestamp": began.UnixMilli(),
-			"CloudWatchMetrics": []any{map[string]any{
-				"Namespace": m.Namespace, "Dimensions": [][]string{{m.Dimension}},
-				"Metrics": []any{map[string]string{"Name": m.Name, "Unit": "Count"}},
-			}},
-		},
-		"level": "INFO", "msg": "metrics", m.Dimension: m.Value, m.Name: make([]int, values),
-	})
-	if err != nil {
-		return "", undecided(err)
-	}
-	if _, err := p.invoke(ctx, p.MappedName, &probefunction.Call{Line: string(line)}); err != nil {
-		return "", err
-	}
-	err = p.untilRead(ctx, limit, pause, func() (missing, err error) {
-		n, err := p.Metrics.SampleCount(ctx, m, began.Add(-time.Minute), p.Now().Add(time.Minute))
-		if err == nil && n < values { // more if Lambda repeats the invocation
-			missing = fmt.Errorf("the metric has %v of %d values after %v", n, values, limit)
-		}
-		return missing, err
-	})
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%d values after %v", values, p.Now().Sub(began).Round(time.Second)), nil
-}
-
-// AlarmNames are alarms of a metric without data, which treat missing data as breaching and as not breaching.
-type AlarmNames struct{ BreachingAlarm, NotBreachingAlarm string }
-
-// missingData waits until the alarms have the states that their treatment of missing data implies.
-func (p *lambdaProbes) missingData(ctx context.Context) (string, error) {
-	const limit, pause = 5 * time.Minute, 10 * time.Second
-	want := map[string]string{p.BreachingAlarm: "ALARM", p.NotBreachingAlarm: "OK"}
-	began := p.Now()
-	err := p.untilRead(ctx, limit, pause, func() (missing, err error) {
-		states, err := p.Metrics.AlarmStates(ctx, slices.Collect(maps.Keys(want))...)
-		if err == nil && !maps.Equal(states, want) {
-			missing = fmt.Errorf("the alarms have the states %v after %v, want %v", states, limit, want)
-		}
-		return missing, err
-	})
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("ALARM and OK after %v", p.Now().Sub(began).Round(time.Second)), nil
-}
-
-// RuleNames are rules that are due each minute.
-type RuleNames struct{ EnabledRule, DisabledRule string }
-
-// disabledRule waits until the metric of a rule has data. That of a disabled rule has none.
-func (p *lambdaProbes) disabledRule(ctx context.Context) (string, error) {
-	const limit, pause = 5 * time.Minute, 15 * time.Second
-	began := p.Now()
-	count := func(rule string) (float64, error) {
-		m := Metric{"AWS/Events", "Invocations", "RuleName", rule}
-		return p.Metrics.SampleCount(ctx, m, began.Add(-time.Minute), p.Now().Add(time.Minute))
-	}
-	var ofDisabled float64
-	if err := p.untilRead(ctx, limit, pause, func() (missing, err error) {
-		n, err := count(p.EnabledRule)
-		switch {
-		case err != nil:
-			return nil, err
-		case n == 0:
-			return undecided(fmt.Errorf("the metric of an enabled rule has no data after %v", limit)), nil
-		}
-		ofDisabled, err = count(p.DisabledRule)
-		return nil, err
-	}); err != nil {
-		return "", err
-	}
-	if ofDisabled > 0 {
-		return "", fmt.Errorf("the metric of a disabled rule has %v values", ofDisabled)
-	}
-	return fmt.Sprintf("the metric of an enabled rule has data after %v, that of a disabled one has none",
-		p.Now().Sub(began).Round(time.Second)), nil
 }

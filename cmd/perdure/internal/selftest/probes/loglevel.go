@@ -31,7 +31,7 @@ func (p *lambdaProbes) logLevel(ctx context.Context) (string, error) {
 	for _, line := range []string{
 		plain, debug(untimed, ""), debug(dropped, fmt.Sprintf(`"time":%q,`, began.UTC().Format(time.RFC3339Nano))),
 	} {
-		if _, err := p.invoke(ctx, p.MappedName, &probefunction.Call{Line: line}); err != nil {
+		if err := p.log(ctx, line); err != nil {
 			return "", err
 		}
 	}
@@ -59,6 +59,12 @@ func (p *lambdaProbes) logLevel(ctx context.Context) (string, error) {
 	}
 	return fmt.Sprintf("lines without a level or a time, and of failed invocations, after %v",
 		p.Now().Sub(began).Round(time.Second)), nil
+}
+
+// log lets the function log a line, some time before the end of its invocation, because ministack reads it meanwhile.
+func (p *lambdaProbes) log(ctx context.Context, line string) error {
+	_, err := p.invoke(ctx, p.MappedName, &probefunction.Call{Line: line, Duration: 200 * time.Millisecond})
+	return err
 }
 
 func hasText(lines []string, text string) bool {

@@ -156,15 +156,15 @@ func (p *mappingProbes) throttle(ctx context.Context) (string, error) {
 	if err := p.sendTasks(ctx, p.ThrottledURL, probefunction.Task{Check: check}); err != nil {
 		return "", err
 	}
-	if err := p.untilRead(ctx, limit, receivePause, func() (missing, err error) {
+	if err := p.until(ctx, limit, receivePause, func() (missing, err error) {
 		if ran, err := p.records(ctx, check); err != nil || len(ran) > 0 {
-			return nil, cmpErr(err, "the function ran")
+			return nil, undecided(cmpErr(err, "the function ran"))
 		}
 		dead, err := p.Queues.poll(ctx, p.ThrottledDeadURL, locked)
 		if len(dead) == 0 {
 			missing = undecided(fmt.Errorf("the message is not in the dead-letter queue after %v", limit))
 		}
-		return missing, err
+		return missing, undecided(err)
 	}); err != nil {
 		return "", err
 	}

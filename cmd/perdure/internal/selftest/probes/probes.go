@@ -60,8 +60,11 @@ type Probes struct {
 	AlarmNames
 	RuleNames
 	OperatorConfig
+	CallerConfig
 	// TableName has the keys pk and sk, and the index byGS with the keys gs and sk.
 	TableName string
+	// ThrottledTableName has the same keys and index, with TableUnits and IndexUnits.
+	ThrottledTableName string
 	// Hub has the schedule group, a queue and a role for its schedules, and the bucket of the payload store.
 	Hub     dynamo.HubConfig
 	Metrics MetricAPI
@@ -93,10 +96,13 @@ func (p *Probes) All() (checks, slow [][]Check) {
 	}
 	gateways := &gatewayProbes{c, p.GatewayConfig, p.Requests}
 	operator := &operatorProbes{c, p.OperatorConfig}
+	callers := &callerProbes{c, p.CallerConfig, p.FunctionURL, p.CalledName, p.MappedName}
+	throttled := &throttleProbes{c, p.Table, p.ThrottledTableName, p.Metrics}
 	// The gateways call the same function as the checks of Lambda, which need one environment.
-	checks = append(mappings.checks(), slices.Concat(functions.checks(), gateways.checks()),
+	checks = append(mappings.checks(), slices.Concat(functions.checks(), gateways.checks(), callers.checks()),
 		slices.Concat(queues.checks(), table.checks(), schedules.checks(), objects.checks(), operator.checks()))
-	slow = append(slices.Concat(mappings.slowChecks(), functions.slowChecks()), schedules.slowChecks())
+	slow = append(slices.Concat(mappings.slowChecks(), functions.slowChecks()),
+		schedules.slowChecks(), throttled.slowChecks())
 	for _, group := range slices.Concat(checks, slow) {
 		for i := range group {
 			run := group[i].Run

@@ -40,6 +40,10 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 	clients.Schedules = &undeliverable{
 		ScheduleAPI: clients.Schedules, queues: clients.Queues, created: map[string]bool{}, live: map[string]bool{},
 	}
+	clients.Table = &throttledTable{
+		TableAPI: clients.Table, units: 300, put: indexThrottled, code: throttledCode,
+		message: "throughput for one or more global secondary indexes was exceeded",
+	}
 	clients.Queues = &purgedQueues{QueueAPI: clients.Queues, purge: cloud.Queues.PurgeQueue}
 	p := &Probes{
 		Clients: clients,
@@ -54,7 +58,7 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 			RateURL:         cloud.Queues.Create("rate.fifo", simaws.QueueConfig{PerGroupDeduplication: true}),
 			ScheduleDeadURL: cloud.Queues.Create("undelivered", simaws.QueueConfig{}),
 		},
-		TableName: "probes", Hub: dynamo.HubConfig{
+		TableName: "probes", ThrottledTableName: "throttled", Hub: dynamo.HubConfig{
 			ScheduleGroup: "default", TimersARN: cloud.Queues.ARN(standard),
 			ScheduleRoleARN: "arn:aws:iam::000000000000:role/schedules", PayloadBucket: "payloads",
 		},
@@ -65,7 +69,12 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 		Metrics: &simulatedMetrics{values: 100, breaching: "ALARM"}, Logs: &simulatedLogs{}, Now: time.Now, Sleep: sleep.For,
 	}
 	f := newFunction(cloud, p)
-	p.Functions, p.Requests = f, &simulatedGateways{function: f}
+	g := &simulatedGateways{function: f}
+	p.Functions, p.Requests = f, g
+	p.CallerConfig = CallerConfig{
+		Caller: g, PartialCaller: rejecting(http.StatusForbidden), CallerFunctions: invocations{err: errDenied},
+		PartialFunctions: invocations{},
+	}
 	return p
 }
 

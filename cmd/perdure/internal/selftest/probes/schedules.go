@@ -190,12 +190,12 @@ func (p *scheduleProbes) deadLetter(ctx context.Context) (string, error) {
 		return "", undecided(err)
 	}
 	const limit = 4 * time.Minute // the local clock may be wrong
-	if err := p.untilRead(ctx, limit, schedulePause, func() (missing, err error) {
+	if err := p.until(ctx, limit, schedulePause, func() (missing, err error) {
 		received, err := p.Queues.poll(ctx, p.DeadURL, locked)
 		if err == nil && len(received) == 0 {
 			missing = fmt.Errorf("no dead letter of an undeliverable schedule in %v", limit)
 		}
-		return missing, err
+		return missing, undecided(err)
 	}); err != nil {
 		return "", err
 	}

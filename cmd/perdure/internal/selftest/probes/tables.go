@@ -38,6 +38,7 @@ func (p *tableProbes) checks() []Check {
 		{Name: "dynamodb-limits", Assumptions: []string{"A83", "A84"}, Run: p.limits},
 		{Name: "dynamodb-capacity", Assumptions: []string{"A89"}, Run: p.capacity},
 		{Name: "dynamodb-index-lag", Assumptions: []string{"A85"}, Run: p.indexLag},
+		{Name: "dynamodb-partition", Assumptions: []string{"A87"}, Run: p.partition, Slow: true},
 	}
 }
 
@@ -249,3 +250,37 @@ func (p *tableProbes) indexLag(ctx context.Context) (string, error) {
 	}
 	return fmt.Sprintf("in the index after %d ms", p.Now().Sub(began).Milliseconds()), nil
 }
+
+// partition writes and reads a partition at steady rates below its limits. The client does not repeat the calls.
+func (p *tableProbes) partition(ctx context.Context) (string, error) {
+	const (
+		bytes = 25_000 // 25 write units
+		items = 40     // together less than 1 MB, which one page has, or 250 read units
+		name  = "partition"
+	)
+	written, err := p.steadily(ctx, load{
+		calls: 350, pause: 28 * time.Millisecond, what: "writes of 25 units", // 890 units a second
+		call: func(ctx context.Context, n int64) error {
+			_, err := p.Table.PutItem(ctx, &dynamodb.PutItemInput{
+				TableName: &p.TableName, Item: valued(name, strconv.FormatInt(n%items, 10), strings.Repeat("x", bytes)),
+			}, notRepeated)
+			return err
+		},
+	})
+	if err != nil {
+		return "", err
+	}
+	read, err := p.steadily(ctx, load{
+		calls: 100, pause: 100 * time.Millisecond, what: "reads of 250 units", // 2,500 units a second
+		call: func(ctx context.Context, _ int64) error {
+			in := p.of(name)
+			in.Select = types.SelectCount
+			_, err := p.Table.Query(ctx, in, notRepeated)
+			return err
+		},
+	})
+	return written + ", " + read, err
+}
+
+// notRepeated prevents the repetitions of the SDK, which hide that a call is throttled.
+func notRepeated(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }

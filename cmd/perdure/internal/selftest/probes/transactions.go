@@ -66,9 +66,7 @@ func (p *tableProbes) capacity(ctx context.Context) (string, error) {
 			TableName: &p.TableName, Item: valued("capacity", strconv.Itoa(n), strings.Repeat("x", bytes)),
 		}})
 	}
-	out, err := p.Table.TransactWriteItems(ctx, in, func(o *dynamodb.Options) {
-		o.Retryer = aws.NopRetryer{} // a repetition has the cost of a read
-	})
+	out, err := p.Table.TransactWriteItems(ctx, in, notRepeated) // a repetition has the cost of a read
 	if err != nil {
 		return "", undecided(err)
 	}

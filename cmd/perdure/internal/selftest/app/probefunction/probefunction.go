@@ -107,7 +107,7 @@ type Call struct {
 	Duration time.Duration `json:"duration,omitempty"`
 	// Partitions are partition keys of items that the function puts into the table, in a transaction if there are two.
 	Partitions []string `json:"partitions,omitempty"`
-	// Line is a line that the function logs.
+	// Line is a line that the function logs, before the Duration.
 	Line string `json:"line,omitempty"`
 	// Padding is ignored.
 	Padding string `json:"padding,omitempty"`
@@ -228,10 +228,10 @@ func (f *Function) call(ctx context.Context, c *Call) *Response {
 	if c.Count {
 		f.counting.Do(func() { go f.count() })
 	}
-	time.Sleep(c.Duration)
 	if c.Line != "" {
 		fmt.Fprintln(f.Log, c.Line)
 	}
+	time.Sleep(c.Duration)
 	if len(c.Partitions) > 0 {
 		if err := f.put(ctx, c.Partitions); err != nil {
 			r.Error = err.Error()
