@@ -62,38 +62,37 @@ func (s EncodedPayload) Payload() Payload {
 }
 
 // Encoded returns the EncodedPayload that the payload refers to. ok is false if the payload is an inline document or
-// has an encoding that this release does not know.
+// has an encoding that this release does not know. The result is then empty.
 func (p Payload) Encoded() (s EncodedPayload, ok bool) {
 	r, refers := p.Reference()
 	if !refers {
-		return s, false
+		return EncodedPayload{}, false
 	}
-	s.SHA256, s.Bytes = r.SHA256, r.Bytes
 	if rest, inline := strings.CutPrefix(r.Ref, inlinePrefix); inline {
-		codec, data, found := strings.Cut(rest, ";")
-		s.Codec = codec
-		var err error
-		s.Data, err = base64.StdEncoding.DecodeString(data)
-		return s, found && err == nil && IsCodecID(codec)
+		codec, text, found := strings.Cut(rest, ";")
+		data, err := base64.StdEncoding.DecodeString(text)
+		if !found || err != nil || !IsCodecID(codec) {
+			return EncodedPayload{}, false
+		}
+		return EncodedPayload{Codec: codec, Data: data, SHA256: r.SHA256, Bytes: r.Bytes}, true
 	}
 
 	rest, stored := strings.CutPrefix(r.Ref, objectPrefix)
-	parts := strings.Split(rest, ";")
-	if !stored || parts[0] == "" {
-		return s, false
+	key, encoding, encoded := strings.Cut(rest, ";")
+	if !stored || key == "" {
+		return EncodedPayload{}, false
 	}
-	s.Key = parts[0]
-	switch len(parts) {
-	case 1:
+	s = EncodedPayload{Key: key, SHA256: r.SHA256, Bytes: r.Bytes}
+	if !encoded {
 		return s, true
-	case 3:
-		s.Codec = parts[1]
-		var err error
-		s.Digest, err = base64.StdEncoding.DecodeString(parts[2])
-		return s, err == nil && IsCodecID(s.Codec)
-	default:
-		return s, false
 	}
+	codec, text, found := strings.Cut(encoding, ";")
+	digest, err := base64.StdEncoding.DecodeString(text)
+	if !found || err != nil || !IsCodecID(codec) {
+		return EncodedPayload{}, false
+	}
+	s.Codec, s.Digest = codec, digest
+	return s, true
 }
 
 // IsEncoded reports whether the payload is an EncodedPayload.
@@ -110,10 +109,7 @@ func (p Payload) StorageKey() string {
 	if !ambiguous(p) {
 		return ""
 	}
-	s, ok := p.Encoded()
-	if !ok {
-		return ""
-	}
+	s, _ := p.Encoded()
 	return s.Key
 }
 

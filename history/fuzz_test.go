@@ -3,6 +3,7 @@ package history_test
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -124,8 +125,8 @@ func FuzzPayload(f *testing.F) {
 		if encoded != p.IsEncoded() || encoded && !refers {
 			t.Errorf("%q: encoded %v, %v, reference %v", b, encoded, p.IsEncoded(), refers)
 		}
-		if key := p.StorageKey(); !encoded && key != "" {
-			t.Errorf("%q: not encoded, but has the storage key %q", b, key)
+		if key := p.StorageKey(); !encoded && (key != "" || !reflect.DeepEqual(s, history.EncodedPayload{})) {
+			t.Errorf("%q: not encoded, but has the storage key %q and is %+v", b, key, s)
 		}
 		if again, ok := s.Payload().Encoded(); encoded && (!ok || again.Codec != s.Codec || again.Key != s.Key ||
 			!bytes.Equal(again.Data, s.Data) || !bytes.Equal(again.Digest, s.Digest)) {

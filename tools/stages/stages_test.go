@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -158,6 +159,51 @@ func TestReadPlan_fileOfTheRepository_namesTargetsOfTheMakefile(t *testing.T) {
 		t.Error("an unknown suite has stages")
 	}
 }
+
+// Otherwise a test that is renamed or moved runs twice, or never.
+func TestMakefile_testsWithoutRaceDetector_areInPackagesThatRunThem(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, packages := range map[string]*regexp.Regexp{
+		"plain.txt":   regexp.MustCompile(`(?m)^RACED := \$\(addprefix github.com/perdure/perdure/,(.+)\)$`),
+		"unraced.txt": regexp.MustCompile(`(?m)^\t.* -run '\$\(UNRACED\)' (.+)$`),
+	} {
+		listed := packages.FindSubmatch(makefile)
+		if listed == nil {
+			t.Fatalf("the Makefile does not run %s as %s", file, packages)
+		}
+		found := map[string]bool{}
+		for dir := range strings.FieldsSeq(string(listed[1])) {
+			tests, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
+			if err != nil || len(tests) == 0 {
+				t.Errorf("%s: package %s has no tests: %v", file, dir, err)
+			}
+			for _, path := range tests {
+				text, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range testFunction.FindAllSubmatch(text, -1) {
+					found[string(f[1])] = true
+				}
+			}
+		}
+		names, err := os.ReadFile("../../tests/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range strings.Lines(string(names)) {
+			if name = strings.TrimSpace(name); !strings.HasPrefix(name, "#") && !found[name] {
+				t.Errorf("no package that runs the tests of %s has %q", file, name)
+			}
+		}
+	}
+}
+
+var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
 func TestReadPlan_badFile_namesTheField(t *testing.T) {
 	t.Parallel()
