@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -67,7 +68,8 @@ func NewProxy(ctx context.Context, emulator func() (endpoint string, err error))
 		waiting: make(chan *exchange, mostWaiting), checked: make(chan struct{}),
 	}
 	p.forward = &httputil.ReverseProxy{
-		Rewrite: p.rewrite, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: p.rewrite, FlushInterval: -1,
+		ErrorLog: log.New(os.Stderr, "awscheck: ", log.LstdFlags), // of responses that the emulator cuts
 		Transport: &http.Transport{
 			MaxIdleConnsPerHost: 256, IdleConnTimeout: idleLimit, DisableCompression: true,
 		},
@@ -80,7 +82,7 @@ func NewProxy(ctx context.Context, emulator func() (endpoint string, err error))
 		// The client notices the failure like one of a direct connection.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
-	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: p.forward.ErrorLog}
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	go p.checkAll(context.WithoutCancel(ctx))
 	go func() { _ = p.server.Serve(listener) }() // until Close
 	return p, nil

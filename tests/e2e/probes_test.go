@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
+	"github.com/perdure/perdure/internal/awsrequest"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 )
@@ -189,14 +190,29 @@ func (p *probes) addOthers() {
 		return err
 	})
 	const object = "e2e/m/rights"
-	p.add("write-payloads", func(ctx context.Context, cfg aws.Config) error {
-		return dynamo.NewBucket(cfg).PutObject(ctx, p.hub.PayloadBucket, object, []byte("1"))
+	p.addPayload("write-payloads", func(ctx context.Context, b dynamo.BucketAPI) error {
+		return b.PutObject(ctx, p.hub.PayloadBucket, object, []byte("1"))
 	})
-	p.add("read-payloads", func(ctx context.Context, cfg aws.Config) error {
-		_, err := dynamo.NewBucket(cfg).GetObject(ctx, p.hub.PayloadBucket, object, 1)
+	p.addPayload("read-payloads", func(ctx context.Context, b dynamo.BucketAPI) error {
+		_, err := b.GetObject(ctx, p.hub.PayloadBucket, object, 1)
 		return err
 	})
-	p.add("delete-payloads", func(ctx context.Context, cfg aws.Config) error {
-		return dynamo.NewBucket(cfg).DeleteObjects(ctx, p.hub.PayloadBucket, []string{object})
+	p.addPayload("delete-payloads", func(ctx context.Context, b dynamo.BucketAPI) error {
+		return b.DeleteObjects(ctx, p.hub.PayloadBucket, []string{object})
+	})
+}
+
+// addPayload adds a call of S3. If its response is lost, it is repeated, as the SDK does for the other services and the
+// engine for S3.
+func (p *probes) addPayload(name string, call func(context.Context, dynamo.BucketAPI) error) {
+	const tries = 3
+	p.add(name, func(ctx context.Context, cfg aws.Config) (err error) {
+		bucket := dynamo.NewBucket(cfg)
+		for range tries {
+			if err = call(ctx, bucket); !awsrequest.IsTransient(err) {
+				return err
+			}
+		}
+		return err
 	})
 }
