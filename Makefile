@@ -92,8 +92,8 @@ race-packages: needs-go ## all packages but dispatch, most of their tests with t
 	$(GOTEST) -timeout 40m -run '$(UNRACED)' ./admin ./analysis ./cmd/perdure ./perduretest ./provider/dynamo ./schedule
 
 .PHONY: race-dispatch
-race-dispatch: needs-go ## dispatch with the race detector and a few hundred seeds
-	$(GORACE) -short -timeout 40m ./dispatch -schedules=200 -problems=2
+race-dispatch: needs-go ## dispatch, most of its tests with the race detector and a few hundred seeds; test-dispatch runs the others
+	$(GORACE) -short -timeout 40m -skip '$(UNRACED)' ./dispatch -schedules=200 -problems=2
 
 .PHONY: test-dispatch
 test-dispatch: needs-go ## dispatch with thousands of seeds, and turns of 100,000 activities; test-race runs the same code
