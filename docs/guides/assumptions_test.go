@@ -20,7 +20,7 @@ const leastAssumptions = 80
 var (
 	assumptionID   = regexp.MustCompile(`^A[1-9][0-9]*$`)
 	shownBy        = regexp.MustCompile(`^(none|D?L?M?S?)$`)
-	accountCheck   = regexp.MustCompile("^(none|`doctor`|[a-z0-9]+(-[a-z0-9]+)+|\\([a-z0-9]+(-[a-z0-9]+)+\\))$")
+	accountCheck   = regexp.MustCompile("^(none|`doctor`|[a-z0-9]+(-[a-z0-9]+)+)$")
 	documentOfAWS  = regexp.MustCompile(`\[D([0-9]+)\]`)
 	documentURL    = regexp.MustCompile(`(?m)^\[D([0-9]+)\]: (\S+)$`)
 	documentsOfRow = regexp.MustCompile(`^D([0-9]+)(?:( to |, )D([0-9]+))?$`)

@@ -6,12 +6,12 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
 )
 
-// gatewayResources returns an HTTP API or a function URL of the probe function, like that of a hub.
+// gatewayResources returns an HTTP API or function URLs of the probe functions, like that of a hub.
 func gatewayResources() map[string]any {
 	const kind, requests = "AWS::ApiGatewayV2::", 20 // in a second
 	all := map[string]any{
 		probeAPI: resource(kind+"Api", properties{
-			"Name": sub("perdure-${HubName}-selftest"), "ProtocolType": "HTTP",
+			keyName: sub("perdure-${HubName}-selftest"), "ProtocolType": "HTTP",
 			"CorsConfiguration": properties{
 				"AllowOrigins": []string{probes.AllowedOrigin}, "AllowMethods": []string{"GET", "POST"},
 				"AllowHeaders": []string{"authorization"},
@@ -49,15 +49,31 @@ func gatewayResources() map[string]any {
 		keyAPI: ref(probeAPI), "StageName": "$default", "AutoDeploy": true,
 		"DefaultRouteSettings": properties{"ThrottlingRateLimit": requests, "ThrottlingBurstLimit": requests},
 	}))
+	onlyIf(conditionAPI, all)
+	maps.Copy(all, urlResources())
+	return all
+}
+
+// urlResources returns function URLs of the probe functions, and roles of callers.
+func urlResources() map[string]any {
+	url := func(function string) properties {
+		return properties{"TargetFunctionArn": arn(function), "AuthType": authIAM}
+	}
+	stream := url(probeStreaming)
+	stream["InvokeMode"] = "RESPONSE_STREAM"
+	all := callerResources()
+	all[probeURL] = resource("AWS::Lambda::Url", url(probeCalled))
+	all[probeStreamURL] = resource("AWS::Lambda::Url", stream)
+	onlyIf(conditionURL, all)
+	return all
+}
+
+// onlyIf gives resources a condition.
+func onlyIf(condition string, all map[string]any) {
 	for _, r := range all {
 		conditional, _ := r.(properties)
-		conditional[keyCondition] = conditionAPI
+		conditional[keyCondition] = condition
 	}
-	url := resource("AWS::Lambda::Url", properties{"TargetFunctionArn": arn(probeCalled), "AuthType": authIAM})
-	url[keyCondition] = conditionURL
-	all["SelfTestUrl"] = url
-	maps.Copy(all, callerResources())
-	return all
 }
 
 // callerResources returns a role with both permissions for the function URL, as in GrantAPI, and one with the first of
@@ -67,13 +83,8 @@ func callerResources() map[string]any {
 	call[keyCondition] = properties{"StringEquals": properties{"lambda:FunctionUrlAuthType": authIAM}}
 	invoke := allow(arn(probeCalled), actionInvoke)
 	invoke[keyCondition] = properties{"Bool": properties{"lambda:InvokedViaFunctionUrl": "true"}}
-	all := map[string]any{
+	return map[string]any{
 		probeCaller:        role(ofAccount(), call, invoke),
 		probePartialCaller: role(ofAccount(), call, allow(arn(probeFunction), actionInvoke)),
 	}
-	for _, r := range all {
-		conditional, _ := r.(properties)
-		conditional[keyCondition] = conditionURL
-	}
-	return all
 }

@@ -70,43 +70,61 @@ func openHub(ctx context.Context, env *cli.Env, d *deployed) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	requests, err := newRequests(&cfg, env.Now)
-	if err != nil {
-		return nil, err
-	}
-	callers, err := newCallers(&cfg, d, env.Now)
+	checked, err := newProbes(&cfg, env, d, &operated.Config)
 	if err != nil {
 		return nil, err
 	}
 	return &hub{
 		client: clients.Client, api: api, repeatingAPI: repeating, address: address,
-		admin: clients.Admin, deployment: operated,
-		progress: term.LineWriter{Writer: env.Stderr}, now: env.Now, sleep: env.Sleep, probes: &probes.Probes{
-			Clients: dynamo.FromConfig(cfg), Hub: operated.Config, Now: env.Now, Sleep: env.Sleep,
-			Metrics:   newMetrics(&cfg, env.Now),
-			Logs:      newLogs(&cfg, env.Now),
-			Requests:  requests,
-			TableName: d.physical(probeTable), ThrottledTableName: d.physical(probeThrottledTable),
-			QueueURLs: probes.QueueURLs{
-				StandardURL: d.physical(probeQueue), FIFOURL: d.physical(probeFIFO),
-				RedriveURL: d.physical(probeRedrive), DeadLettersURL: d.physical(probeDead),
-				PurgeURL: d.physical(probePurge), ScheduleDeadURL: d.physical(probeScheduleDead),
-				RateURL: d.physical(probeRate),
-			}, FunctionConfig: probes.FunctionConfig{
-				MappedName: d.physical(probeFunction), CalledName: d.physical(probeCalled),
-				MappedLogs: d.physical(probeFunction + "Logs"),
-				MappedURL:  d.physical(probeMapped), MappedFIFOURL: d.physical(probeMappedFIFO),
-				ThrottledURL: d.physical(probeThrottled), ThrottledDeadURL: d.physical(probeUndelivered),
-			}, GatewayConfig: probes.GatewayConfig{
-				APIURL: d.outputs[outputProbeAPI], FunctionURL: strings.TrimSuffix(d.outputs[outputProbeURL], "/"),
-			}, AlarmNames: probes.AlarmNames{
-				BreachingAlarm: d.physical(probeBreaching), NotBreachingAlarm: d.physical(probeNotBreaching),
-			}, RuleNames: probes.RuleNames{
-				EnabledRule: d.physical(probeRule), DisabledRule: d.physical(probeDisabledRule),
-			}, OperatorConfig: probes.OperatorConfig{
-				Operator:   lambda.NewFromConfig(assuming(cfg, d.outputs[outputOperator])),
-				OwnMapping: d.physical(probeThrottledMapping), OtherMapping: d.physical(probeFIFOMapping),
-			}, CallerConfig: callers,
+		admin: clients.Admin, deployment: operated, probes: checked,
+		progress: term.LineWriter{Writer: env.Stderr}, now: env.Now, sleep: env.Sleep,
+	}, nil
+}
+
+// newProbes returns probes of the resources of a stack.
+func newProbes(cfg *aws.Config, env *cli.Env, d *deployed, of *dynamo.HubConfig) (*probes.Probes, error) {
+	requests, err := newRequests(cfg, env.Now)
+	if err != nil {
+		return nil, err
+	}
+	callers, err := newCallers(cfg, d, env.Now)
+	if err != nil {
+		return nil, err
+	}
+	url := func(output string) string { return strings.TrimSuffix(d.outputs[output], "/") }
+	return &probes.Probes{
+		Clients: dynamo.FromConfig(*cfg), Hub: *of, Now: env.Now, Sleep: env.Sleep,
+		Metrics: newMetrics(cfg, env.Now), Logs: newLogs(cfg, env.Now), Requests: requests,
+		TableName: d.physical(probeTable), ThrottledTableName: d.physical(probeThrottledTable),
+		QueueURLs: probes.QueueURLs{
+			StandardURL: d.physical(probeQueue), FIFOURL: d.physical(probeFIFO),
+			RedriveURL: d.physical(probeRedrive), DeadLettersURL: d.physical(probeDead),
+			PurgeURL: d.physical(probePurge), ScheduleDeadURL: d.physical(probeScheduleDead),
+			RateURL: d.physical(probeRate), FairURL: d.physical(probeFair),
+		},
+		FunctionConfig: probes.FunctionConfig{
+			MappedName: d.physical(probeFunction), CalledName: d.physical(probeCalled),
+			MappedLogs: d.physical(probeFunction + "Logs"),
+			MappedURL:  d.physical(probeMapped), MappedFIFOURL: d.physical(probeMappedFIFO),
+			ThrottledURL: d.physical(probeThrottled), ThrottledDeadURL: d.physical(probeUndelivered),
+		},
+		GatewayConfig: probes.GatewayConfig{
+			APIURL: url(outputProbeAPI), FunctionURL: url(outputProbeURL), StreamURL: url(outputStreamURL),
+		},
+		AlarmNames: probes.AlarmNames{
+			BreachingAlarm: d.physical(probeBreaching), NotBreachingAlarm: d.physical(probeNotBreaching),
+		},
+		RuleNames: probes.RuleNames{
+			EnabledRule: d.physical(probeRule), DisabledRule: d.physical(probeDisabledRule),
+		},
+		OperatorConfig: probes.OperatorConfig{
+			Operator:   lambda.NewFromConfig(assuming(*cfg, d.outputs[outputOperator])),
+			OwnMapping: d.physical(probeThrottledMapping), OtherMapping: d.physical(probeFIFOMapping),
+		},
+		CallerConfig: callers,
+		AliasConfig: probes.AliasConfig{
+			Versions: lambda.NewFromConfig(*cfg), AliasedName: d.physical(probeAliased),
+			AliasedURL: d.physical(probeAliasedQueue),
 		},
 	}, nil
 }

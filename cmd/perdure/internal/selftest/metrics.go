@@ -19,11 +19,12 @@ import (
 type metrics struct {
 	sender   *awsrequest.Sender
 	endpoint string
+	now      func() time.Time
 }
 
 func newMetrics(cfg *aws.Config, now func() time.Time) *metrics {
 	endpoint := awsrequest.Endpoint(serviceMetrics, cfg.Region, aws.ToString(cfg.BaseEndpoint))
-	return &metrics{awsrequest.New(cfg, now), endpoint}
+	return &metrics{awsrequest.New(cfg, now), endpoint, now}
 }
 
 // serviceMetrics is the service in the signature and the endpoint of CloudWatch.
@@ -66,8 +67,10 @@ func (m *metrics) AlarmStates(ctx context.Context, names ...string) (map[string]
 }
 
 // Total implements probes.MetricAPI.
-func (m *metrics) Total(ctx context.Context, metric probes.Metric, from, to time.Time) (float64, error) {
+func (m *metrics) Total(ctx context.Context, metric probes.Metric, since time.Time) (float64, error) {
 	const period = "60"
+	const clockError = 15 * time.Minute // AWS accepts requests of clocks that differ by at most this
+	from, to := since.Add(-clockError), m.now().Add(clockError)
 	values := url.Values{
 		keyAction: {"GetMetricStatistics"}, "Namespace": {metric.Namespace}, keyMetric: {metric.Name},
 		"Statistics.member.1": {metric.Statistic}, "Period": {period},

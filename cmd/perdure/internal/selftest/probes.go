@@ -19,6 +19,7 @@ const (
 
 	probeThrottledTable = "SelfTestThrottledTable"
 	probeRate           = "SelfTestRateQueue"
+	probeFair           = "SelfTestFairQueue"
 
 	probeScheduleDead = "SelfTestScheduleDeadLetterQueue"
 
@@ -26,6 +27,8 @@ const (
 	probeCalled           = "SelfTestCalledFunction"
 	probeRole             = "SelfTestFunctionRole"
 	probeNeverRun         = "SelfTestThrottledFunction"
+	probeStreaming        = "SelfTestStreamingFunction"
+	probeAliased          = "SelfTestAliasedFunction"
 	probeOperator         = "SelfTestOperatorRole"
 	probeCaller           = "SelfTestCallerRole"
 	probePartialCaller    = "SelfTestPartialCallerRole"
@@ -35,8 +38,11 @@ const (
 	probeMappedFIFO       = "SelfTestMappedFIFOQueue"
 	probeThrottled        = "SelfTestThrottledQueue"
 	probeUndelivered      = "SelfTestThrottledDeadLetterQueue"
+	probeAliasedQueue     = "SelfTestAliasedQueue"
 
 	probeAPI          = "SelfTestApi"
+	probeURL          = "SelfTestUrl"
+	probeStreamURL    = "SelfTestStreamUrl"
 	probeBreaching    = "SelfTestBreachingAlarm"
 	probeNotBreaching = "SelfTestNotBreachingAlarm"
 	probeRule         = "SelfTestRule"
@@ -47,8 +53,9 @@ const (
 	conditionAPI = "SelfTestHasApi"
 	conditionURL = "SelfTestHasUrl"
 	// Outputs with the URLs of the probe function.
-	outputProbeAPI = "SelfTestApiUrl"
-	outputProbeURL = "SelfTestFunctionUrl"
+	outputProbeAPI  = "SelfTestApiUrl"
+	outputProbeURL  = "SelfTestFunctionUrl"
+	outputStreamURL = "SelfTestStreamFunctionUrl"
 	// outputOperator has the ARN of the role of an operator.
 	outputOperator = "SelfTestOperatorRoleArn"
 	// Outputs with the ARNs of the roles of callers of the function URL.
@@ -75,6 +82,7 @@ const (
 	keyPrincipal  = "Principal"
 	keyValue      = "Value"
 	keyMetric     = "MetricName"
+	keyName       = "Name"
 
 	authIAM = "AWS_IAM"
 )
@@ -83,7 +91,10 @@ type properties = map[string]any
 
 func resource(kind string, p properties) properties { return properties{"Type": kind, "Properties": p} }
 
-func arn(id string) properties { return properties{"Fn::GetAtt": []any{id, "Arn"}} }
+func arn(id string) properties { return attribute(id, "Arn") }
+
+// attribute returns a value that a resource has after its creation.
+func attribute(id, name string) properties { return properties{"Fn::GetAtt": []any{id, name}} }
 
 func ref(name string) properties { return properties{"Ref": name} }
 
@@ -115,8 +126,8 @@ func orderedQueue(more properties) properties {
 
 // probeAdditions returns the additions to the template of a hub.
 func probeAdditions() *deployment.Additions {
-	output := func(id, attribute, condition string) properties {
-		return properties{keyValue: properties{"Fn::GetAtt": []any{id, attribute}}, keyCondition: condition}
+	output := func(id, name, condition string) properties {
+		return properties{keyValue: attribute(id, name), keyCondition: condition}
 	}
 	kind := func(of string) properties { return properties{"Fn::Equals": []any{ref("APIKind"), of}} }
 	return &deployment.Additions{
@@ -126,9 +137,10 @@ func probeAdditions() *deployment.Additions {
 		},
 		Outputs: map[string]any{
 			outputProbeAPI: output(probeAPI, "ApiEndpoint", conditionAPI),
-			outputProbeURL: output("SelfTestUrl", "FunctionUrl", conditionURL),
+			outputProbeURL: output(probeURL, "FunctionUrl", conditionURL),
 			outputOperator: properties{keyValue: arn(probeOperator)},
 
+			outputStreamURL:     output(probeStreamURL, "FunctionUrl", conditionURL),
 			outputCaller:        output(probeCaller, "Arn", conditionURL),
 			outputPartialCaller: output(probePartialCaller, "Arn", conditionURL),
 		},
@@ -144,6 +156,7 @@ func probeResources() map[string]any {
 		probeDead:  orderedQueue(nil),
 
 		probeRate:           orderedQueue(nil),
+		probeFair:           resource(typeQueue, properties{}),
 		probeRedrive:        orderedQueue(properties{keyRedrive: redrive(probeDead, probes.MaxReceives)}),
 		probeTable:          table(properties{"BillingMode": "PAY_PER_REQUEST"}, nil),
 		probeThrottledTable: table(writeUnits(probes.TableUnits), writeUnits(probes.IndexUnits)),
@@ -191,7 +204,7 @@ func alarmResources() map[string]any {
 	alarm := func(missing string) properties {
 		return resource("AWS::CloudWatch::Alarm", properties{
 			"Namespace": probes.MetricNamespace, keyMetric: "SelfTestWithoutData",
-			"Dimensions": []any{properties{"Name": "hub", keyValue: ref("HubName")}},
+			"Dimensions": []any{properties{keyName: "hub", keyValue: ref("HubName")}},
 			"Statistic":  "Sum", "Period": 60, "EvaluationPeriods": 1, "Threshold": 1,
 			"ComparisonOperator": "GreaterThanOrEqualToThreshold", "TreatMissingData": missing,
 		})
@@ -235,11 +248,15 @@ func functionResources() map[string]any {
 	}
 	var logs []any
 	for id, name := range map[string]string{
-		probeFunction: "mapped", probeCalled: "called", probeNeverRun: "throttled",
+		probeFunction: "mapped", probeCalled: "called", probeNeverRun: "throttled", probeStreaming: "streaming",
+		probeAliased: "aliased",
 	} {
 		more := properties{}
-		if id == probeNeverRun { // it has a log group for local clouds, which may run it
+		switch id {
+		case probeNeverRun: // it has a log group for local clouds, which may run it
 			more["ReservedConcurrentExecutions"] = 0
+		case probeStreaming:
+			more["Timeout"] = 60 // for slow connections
 		}
 		group := id + "Logs"
 		all[id] = function(name, group, more)
@@ -260,8 +277,8 @@ func functionResources() map[string]any {
 		"ForAllValues:StringLike": properties{"dynamodb:LeadingKeys": []string{probefunction.Partitions}},
 	}
 	all[probeRole] = role(properties{"Service": "lambda.amazonaws.com"},
-		allow([]any{arn(probeMapped), arn(probeMappedFIFO), arn(probeThrottled)}, "sqs:ReceiveMessage",
-			"sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"),
+		allow([]any{arn(probeMapped), arn(probeMappedFIFO), arn(probeThrottled), arn(probeAliasedQueue)},
+			"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"),
 		records,
 		allow(logs, "logs:CreateLogStream", "logs:PutLogEvents"),
 	)
@@ -307,8 +324,9 @@ func function(name, logs string, more properties) properties {
 	return resource("AWS::Lambda::Function", p)
 }
 
-// mappingResources returns the queues of the functions, and their mappings.
+// mappingResources returns the queues of the functions, their mappings, and an alias with a mapping.
 func mappingResources() map[string]any {
+	const version, alias = "SelfTestVersion", "SelfTestAlias"
 	mapping := func(queue, function string, batch int, more properties) properties {
 		p := properties{
 			"EventSourceArn": arn(queue), keyFunction: ref(function), "BatchSize": batch,
@@ -317,6 +335,7 @@ func mappingResources() map[string]any {
 		maps.Copy(p, more)
 		return resource("AWS::Lambda::EventSourceMapping", p)
 	}
+	few := properties{"ScalingConfig": properties{"MaximumConcurrency": probes.FunctionConcurrency}}
 	timeout := properties{keyVisibility: probes.FunctionTimeout}
 	return map[string]any{
 		probeMapped:      resource(typeQueue, timeout),
@@ -325,10 +344,14 @@ func mappingResources() map[string]any {
 		probeThrottled: resource(typeQueue, properties{
 			keyVisibility: probes.FunctionTimeout, keyRedrive: redrive(probeUndelivered, probes.ThrottledReceives),
 		}),
-		"SelfTestMapping": mapping(probeMapped, probeFunction, 1, properties{
-			"ScalingConfig": properties{"MaximumConcurrency": probes.FunctionConcurrency},
+		"SelfTestMapping": mapping(probeMapped, probeFunction, 1, few),
+		version:           resource("AWS::Lambda::Version", properties{keyFunction: ref(probeAliased)}),
+		alias: resource("AWS::Lambda::Alias", properties{
+			keyFunction: ref(probeAliased), keyName: probes.Alias, "FunctionVersion": attribute(version, "Version"),
 		}),
-		probeFIFOMapping:      mapping(probeMappedFIFO, probeFunction, probes.MappedBatch, nil),
-		probeThrottledMapping: mapping(probeThrottled, probeNeverRun, probes.ThrottledBatch, nil),
+		probeAliasedQueue:        resource(typeQueue, timeout),
+		"SelfTestAliasedMapping": mapping(probeAliasedQueue, alias, 1, few),
+		probeFIFOMapping:         mapping(probeMappedFIFO, probeFunction, probes.MappedBatch, nil),
+		probeThrottledMapping:    mapping(probeThrottled, probeNeverRun, probes.ThrottledBatch, nil),
 	}
 }

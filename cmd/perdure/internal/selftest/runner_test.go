@@ -280,7 +280,7 @@ func TestPlan_runsOfOthers_areRemovedAfterTheirLimit(t *testing.T) {
 	}
 	text := p.text(w.runner)
 	for _, want := range []string{
-		"account 123456789012, region eu-west-1", "7 Lambda::Function", "less than $0.50", "less than 25 minutes",
+		"account 123456789012, region eu-west-1", "9 Lambda::Function", "less than $0.50", "less than 25 minutes",
 		"first removes run " + string(old), "does not change run " + string(young),
 	} {
 		if !strings.Contains(text, want) {

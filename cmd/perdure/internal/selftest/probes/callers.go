@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/perdure/perdure/internal/apiclient"
-	"github.com/perdure/perdure/internal/awsrequest"
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
@@ -40,18 +38,13 @@ func (p *callerProbes) checks() []Check {
 // permissions calls the function URL with both permissions, and with one of them, after another call has shown that the
 // permissions of the role are effective. The function itself may not be invoked.
 func (p *callerProbes) permissions(ctx context.Context) (string, error) {
-	const limit, pause = time.Minute, 5 * time.Second
 	if p.FunctionURL == "" {
 		return "", undecided(errNoURL)
 	}
-	if err := p.until(ctx, limit, pause, func() (missing, err error) { // a new role is unknown for seconds
-		return undecided(p.call(ctx, p.Caller)), nil
-	}); err != nil {
+	if err := p.untilPermitted(ctx, func() error { return p.call(ctx, p.Caller) }); err != nil {
 		return "", fmt.Errorf("a role with both permissions may not call the function URL: %w", err)
 	}
-	if err := p.until(ctx, limit, pause, func() (missing, err error) {
-		return undecided(invoke(ctx, p.PartialFunctions, p.Another)), nil
-	}); err != nil {
+	if err := p.untilPermitted(ctx, func() error { return invoke(ctx, p.PartialFunctions, p.Another) }); err != nil {
 		return "", fmt.Errorf("a role may not invoke its function: %w", err)
 	}
 	switch err := p.call(ctx, p.PartialCaller); {
@@ -77,21 +70,8 @@ func invoke(ctx context.Context, as dynamo.FunctionAPI, function string) error {
 	return nil
 }
 
-var errForbidden = errors.New("forbidden")
-
-// call sends a request to the function URL. A response with status 403 is errForbidden.
+// call sends a request to the function URL.
 func (p *callerProbes) call(ctx context.Context, as RequestAPI) error {
-	const operation = "call the function URL"
-	response, err := as.Do(ctx, &awsrequest.Request{
-		Operation: operation, Service: apiclient.ServiceLambda, Method: http.MethodGet, URL: p.FunctionURL + "/v1/one",
-	}, responseLimit)
-	switch {
-	case err != nil:
-		return err
-	case response.Status == http.StatusForbidden:
-		return fmt.Errorf("%s: %w: %s", operation, errForbidden, response.Body)
-	case response.Status != http.StatusOK:
-		return fmt.Errorf("%s: status %d: %s", operation, response.Status, response.Body)
-	}
-	return nil
+	_, err := request(ctx, as, apiclient.ServiceLambda, http.MethodGet, p.FunctionURL+"/v1/one", responseLimit)
+	return err
 }

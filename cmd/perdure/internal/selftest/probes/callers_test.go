@@ -50,10 +50,10 @@ func TestCallerProbes_permissions_decide(t *testing.T) {
 		"a role that may call the function URL may invoke the function itself": {
 			change: func(c *CallerConfig) { c.CallerFunctions = invocations{} },
 		},
-		"a role with both permissions may not call the function URL: call the function URL: forbidden": {
+		"a role with both permissions may not call the function URL: forbidden: GET ": {
 			change: func(c *CallerConfig) { c.Caller = c.PartialCaller }, undecided: true,
 		},
-		"call the function URL: status 502": {
+		"/v1/one: status 502": {
 			change: func(c *CallerConfig) { c.PartialCaller = rejecting(http.StatusBadGateway) }, undecided: true,
 		},
 		"a role may not invoke its function: invoke: api error AccessDeniedException": {

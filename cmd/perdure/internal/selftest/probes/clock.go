@@ -32,6 +32,12 @@ func (c clock) until(
 	}
 }
 
+// untilPermitted repeats a call until the permissions of its role are effective. A new role is unknown for seconds.
+func (c clock) untilPermitted(ctx context.Context, call func() error) error {
+	const limit, pause = time.Minute, 5 * time.Second
+	return c.until(ctx, limit, pause, func() (missing, err error) { return undecided(call()), nil })
+}
+
 // untilRead is like until, for steps that only read. A transient error of a step is tried again. Other errors, and a
 // transient one after the limit, do not decide a check.
 func (c clock) untilRead(

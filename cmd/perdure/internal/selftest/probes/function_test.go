@@ -40,6 +40,9 @@ type simulatedFunction struct {
 	mistake mistake
 	running sync.WaitGroup
 	ticks   int64 // at the end of the last call
+
+	aliasedURL string
+	versions   *simulatedVersions
 }
 
 // mistake is a difference between an account and the assumptions.
@@ -70,6 +73,7 @@ type mistake struct {
 	released       bool   // throttled messages are visible at once
 	unthrottled    bool   // functions without concurrency run
 	unreceived     bool   // mappings of functions without concurrency receive nothing
+	held           bool   // Lambda receives messages eight seconds before it runs the function
 }
 
 // limitedTable has the permissions of the function.
@@ -121,12 +125,17 @@ func newFunction(cloud *simaws.Cloud, p *Probes) *simulatedFunction {
 			VisibilityTimeout: timeout, PerGroupDeduplication: true,
 		}),
 	}
+	versions := &simulatedVersions{}
+	p.AliasConfig = AliasConfig{
+		Versions: versions, AliasedName: "aliased",
+		AliasedURL: cloud.Queues.Create("aliased", simaws.QueueConfig{VisibilityTimeout: timeout}),
+	}
 	lines, _ := p.Logs.(*simulatedLogs)
 	return &simulatedFunction{
 		Function: probefunction.Function{
 			Table: &limitedTable{TableAPI: p.Table}, Queues: p.Queues, TableName: p.TableName, Log: lines,
 		},
-		cloud: cloud, config: p.FunctionConfig,
+		cloud: cloud, config: p.FunctionConfig, aliasedURL: p.AliasedURL, versions: versions,
 	}
 }
 
@@ -142,6 +151,7 @@ func (f *simulatedFunction) serve(t *testing.T) {
 	if !f.mistake.unreceived {
 		f.cloud.Map(f.config.ThrottledURL, simaws.Mapping{BatchSize: 1, Invoke: f.throttle})
 	}
+	f.cloud.Map(f.aliasedURL, simaws.Mapping{BatchSize: 1, Concurrency: FunctionConcurrency, Invoke: f.handleAliased})
 	ctx, cancel := context.WithCancel(t.Context())
 	f.running.Go(func() { f.cloud.Serve(ctx) })
 	t.Cleanup(func() {
@@ -149,6 +159,14 @@ func (f *simulatedFunction) serve(t *testing.T) {
 		f.running.Wait()
 		time.Sleep(time.Minute) // virtual time, in which the goroutine of a call ends
 	})
+}
+
+// handleAliased runs a version of the function.
+func (f *simulatedFunction) handleAliased(ctx context.Context, messages []sqstypes.Message) ([]string, error) {
+	version := &simulatedFunction{Function: probefunction.Function{
+		Table: f.Table, Queues: f.Queues, TableName: f.TableName, Log: f.Log, Version: f.versions.version(),
+	}}
+	return version.handleMessages(ctx, messages)
 }
 
 // throttle does not run the function.
@@ -178,8 +196,13 @@ func (f *simulatedFunction) handleMessages(ctx context.Context, messages []sqsty
 	e := &probefunction.Event{}
 	for i := range messages {
 		m := &messages[i]
+		attributes := maps.Clone(m.Attributes)
+		if f.mistake.held {
+			first, _ := strconv.ParseInt(attributes[probefunction.AttributeFirst], 10, 64)
+			attributes[probefunction.AttributeFirst] = strconv.FormatInt(first-8000, 10)
+		}
 		e.Records = append(e.Records, events.SQSMessage{
-			MessageId: *m.MessageId, ReceiptHandle: *m.ReceiptHandle, Body: *m.Body, Attributes: m.Attributes,
+			MessageId: *m.MessageId, ReceiptHandle: *m.ReceiptHandle, Body: *m.Body, Attributes: attributes,
 		})
 	}
 	result, err := f.Handle(lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: id}), e)
@@ -419,7 +442,7 @@ func (m *simulatedMetrics) AlarmStates(_ context.Context, names ...string) (map[
 // deniedMetrics is an account without permissions for CloudWatch.
 type deniedMetrics struct{}
 
-func (deniedMetrics) Total(context.Context, Metric, time.Time, time.Time) (float64, error) {
+func (deniedMetrics) Total(context.Context, Metric, time.Time) (float64, error) {
 	return 0, errDenied
 }
 
@@ -427,14 +450,14 @@ func (deniedMetrics) AlarmStates(context.Context, ...string) (map[string]string,
 	return nil, errDenied
 }
 
-func (m *simulatedMetrics) Total(_ context.Context, of Metric, from, to time.Time) (float64, error) {
+func (m *simulatedMetrics) Total(_ context.Context, of Metric, since time.Time) (float64, error) {
 	switch {
 	case of.Dimensions["RuleName"] == "disabled", strings.HasSuffix(of.Dimensions[FilteredDimension], "-ignored"):
 		return m.disabled, nil
 	case of.Dimensions["Operation"] != "" && of.Dimensions["Operation"] == m.uncounted:
 		return 0, nil
 	}
-	if to.Sub(from) < 2*clockError+time.Minute {
+	if time.Since(since) < time.Minute {
 		return 0, nil
 	}
 	return m.values, nil
@@ -453,6 +476,7 @@ func TestFunctionProbes_accountDiffers_checkReportsIt(t *testing.T) {
 		"a message of another group arrived 2":     {"mapping-groups", mistake{strict: true}},
 		`message "other-0" arrived 2 times`:        {"mapping-early-delete", mistake{deleted: true}},
 		"invocations are concurrent":               {"mapping-concurrency", mistake{unlimited: true}},
+		"receive 1 of a message ends 9s after the": {"mapping-concurrency", mistake{held: true}},
 		"for 6 s each, is a dead letter after":     {"mapping-throttle", mistake{released: true}},
 		"counted 0 ticks in the next invocation":   {"lambda-freeze", mistake{forgetful: true}},
 		"ticks between two invocations":            {"lambda-freeze", mistake{thawed: true}},

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,8 +28,9 @@ const (
 type GatewayConfig struct {
 	// APIURL is that of the HTTP API. It is empty if the hub has a function URL instead.
 	APIURL string
-	// FunctionURL is that of the function URL. It is empty if the hub has an HTTP API.
-	FunctionURL string
+	// FunctionURL is that of the function URL, and StreamURL that of one with the invoke mode RESPONSE_STREAM. They are
+	// empty if the hub has an HTTP API.
+	FunctionURL, StreamURL string
 }
 
 // RequestAPI sends requests. *awsrequest.Sender implements it.
@@ -48,6 +51,7 @@ func (p *gatewayProbes) checks() []Check {
 		{Name: "api-routes", Assumptions: []string{"A134"}, Run: p.routes},
 		{Name: "api-cors", Assumptions: []string{"A135"}, Run: p.preflight},
 		{Name: "url-paths", Assumptions: []string{"A140"}, Run: p.paths},
+		{Name: "lambda-stream", Assumptions: []string{"A63"}, Run: p.stream},
 	}
 }
 
@@ -56,19 +60,39 @@ const responseLimit = 1 << 20
 // ErrNoAPI means that the hub has a function URL instead of an HTTP API.
 var ErrNoAPI = errors.New("the hub has no HTTP API")
 
-var errNoURL = errors.New("the hub has no function URL")
+var (
+	errNoURL     = errors.New("the hub has no function URL")
+	errForbidden = errors.New("forbidden")
+)
+
+// request sends a request to the function, and returns the body of its response. A response with status 403 is
+// errForbidden.
+func request(ctx context.Context, as RequestAPI, service, method, url string, most int64) ([]byte, error) {
+	response, err := as.Do(ctx, &awsrequest.Request{
+		Operation: "call the probe function", Service: service, Method: method, URL: url,
+	}, most)
+	if err != nil {
+		return nil, err
+	}
+	if response.Status == http.StatusOK {
+		return response.Body, nil
+	}
+	err = fmt.Errorf("%s %s: status %d: %s", method, url, response.Status, response.Body)
+	if response.Status == http.StatusForbidden {
+		err = fmt.Errorf("%w: %w", errForbidden, err)
+	}
+	return nil, err
+}
 
 // call sends a request to the function. It returns the request that the function has received.
 func (p *gatewayProbes) call(ctx context.Context, service, method, url string) (*probefunction.Request, error) {
-	response, err := p.Requests.Do(ctx, &awsrequest.Request{
-		Operation: "call the probe function", Service: service, Method: method, URL: url,
-	}, responseLimit)
+	body, err := request(ctx, p.Requests, service, method, url, responseLimit)
 	if err != nil {
 		return nil, undecided(err)
 	}
 	received := &probefunction.Request{}
-	if err := json.Unmarshal(response.Body, received); response.Status != http.StatusOK || err != nil {
-		return nil, undecided(fmt.Errorf("%s %s: status %d: %s", method, url, response.Status, response.Body))
+	if err := json.Unmarshal(body, received); err != nil {
+		return nil, undecided(fmt.Errorf("%s %s: decode %s: %w", method, url, body, err))
 	}
 	return received, nil
 }
@@ -164,4 +188,36 @@ func (p *gatewayProbes) paths(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("the path %s arrives as %s", path, got.RawPath)
 	}
 	return "the path arrives as it was sent, at " + got.RequestContext.DomainName, nil
+}
+
+// stream reads a short stream, and one that is longer than the 6 MB of a response that is not streamed.
+func (p *gatewayProbes) stream(ctx context.Context) (string, error) {
+	const long, limit, pause = 8_000_000, time.Minute, 5 * time.Second
+	if p.StreamURL == "" {
+		return "", undecided(errNoURL)
+	}
+	read := func(bytes int) error {
+		body, err := request(ctx, p.Requests, apiclient.ServiceLambda, http.MethodGet,
+			p.StreamURL+probefunction.StreamPath+strconv.Itoa(bytes), long+responseLimit)
+		if err == nil && len(body) != bytes {
+			err = fmt.Errorf("a stream of %d bytes arrives with %d bytes", bytes, len(body))
+		}
+		return err
+	}
+	if err := p.untilPermitted(ctx, func() error { return read(1) }); err != nil {
+		return "", err
+	}
+	if err := p.until(ctx, limit, pause, func() (missing, err error) {
+		missing = read(long)
+		switch {
+		case errors.Is(missing, io.ErrUnexpectedEOF):
+			missing = errors.New("the connection is closed before the end")
+		case awsrequest.IsTransient(missing):
+			missing = undecided(missing)
+		}
+		return missing, nil
+	}); err != nil {
+		return "", fmt.Errorf("a stream of %d bytes: %w", long, err)
+	}
+	return fmt.Sprintf("a stream of %d bytes arrives", long), nil
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/app/probefunction"
 	"github.com/perdure/perdure/internal/awsrequest"
@@ -27,11 +30,15 @@ type simulatedGateways struct {
 	// optionsStatus is the status of preflight requests, unless it is 0.
 	optionsStatus int
 	deployed      time.Time // until then, the API has one route
+	most          int       // the number of bytes that a stream can have, unless it is 0
+	breaks        bool      // the connection of a longer one is closed
+	rejects       bool      // a longer one is rejected
 }
 
 const (
 	apiURL      = "https://a.execute-api.eu-west-1.amazonaws.com"
 	functionURL = "https://b.lambda-url.eu-west-1.on.aws"
+	streamURL   = "https://c.lambda-url.eu-west-1.on.aws"
 )
 
 func (g *simulatedGateways) Do(
@@ -49,7 +56,7 @@ func (g *simulatedGateways) Do(
 	}}
 	header := http.Header{}
 	switch {
-	case strings.HasPrefix(r.URL, functionURL):
+	case strings.HasPrefix(r.URL, functionURL), strings.HasPrefix(r.URL, streamURL):
 		if r.Service != "lambda" {
 			return &awsrequest.Response{Status: http.StatusForbidden}, nil
 		}
@@ -79,6 +86,19 @@ func (g *simulatedGateways) Do(
 	if err != nil {
 		return nil, err
 	}
+	if stream, ok := result.(*events.LambdaFunctionURLStreamingResponse); ok {
+		body, err := io.ReadAll(stream.Body)
+		if g.most > 0 && len(body) > g.most {
+			body = body[:g.most]
+			switch {
+			case g.breaks:
+				return nil, &smithyhttp.RequestSendError{Err: fmt.Errorf("lost: %w", io.ErrUnexpectedEOF)}
+			case g.rejects:
+				return &awsrequest.Response{Status: http.StatusBadGateway}, nil
+			}
+		}
+		return &awsrequest.Response{Status: http.StatusOK, Header: header, Body: body}, err
+	}
 	response, _ := result.(*events.APIGatewayV2HTTPResponse)
 	return &awsrequest.Response{Status: response.StatusCode, Header: header, Body: []byte(response.Body)}, nil
 }
@@ -89,13 +109,16 @@ func TestGatewayProbes_accountDiffers_checkReportsIt(t *testing.T) {
 		check    string
 		gateways simulatedGateways
 	}{
-		"POST /v1/one takes the route ANY /v1/{proxy+}":  {"api-routes", simulatedGateways{oneRoute: true}},
-		"the function receives preflight requests":       {"api-cors", simulatedGateways{forwardsPreflight: true}},
-		"Allow-Origin of https://other.example is https": {"api-cors", simulatedGateways{anyOrigin: true}},
-		`status 204 with the Access-Control-Allow-Meth`:  {"api-cors", simulatedGateways{noMethods: true}},
-		"a preflight request gets status 403":            {"api-cors", simulatedGateways{optionsStatus: 403}},
-		"the path /v1/a%2Fb arrives as /v1/a/b":          {"url-paths", simulatedGateways{decodes: true}},
-		"the domain name of a function URL is b.example": {"url-paths", simulatedGateways{otherHost: true}},
+		"POST /v1/one takes the route ANY /v1/{proxy+}":   {"api-routes", simulatedGateways{oneRoute: true}},
+		"the function receives preflight requests":        {"api-cors", simulatedGateways{forwardsPreflight: true}},
+		"Allow-Origin of https://other.example is https":  {"api-cors", simulatedGateways{anyOrigin: true}},
+		`status 204 with the Access-Control-Allow-Meth`:   {"api-cors", simulatedGateways{noMethods: true}},
+		"a preflight request gets status 403":             {"api-cors", simulatedGateways{optionsStatus: 403}},
+		"the path /v1/a%2Fb arrives as /v1/a/b":           {"url-paths", simulatedGateways{decodes: true}},
+		"the domain name of a function URL is b.example":  {"url-paths", simulatedGateways{otherHost: true}},
+		"of 8000000 bytes arrives with 6000000 bytes":     {"lambda-stream", simulatedGateways{most: 6_000_000}},
+		"8000000 bytes: the connection is closed before ": {"lambda-stream", simulatedGateways{most: 6_000_000, breaks: true}},
+		"/stream/8000000: status 502":                     {"lambda-stream", simulatedGateways{most: 6_000_000, rejects: true}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := simulated(t, nil)
@@ -119,16 +142,19 @@ func TestGatewayProbes_otherCause_isUndecided(t *testing.T) {
 	}{
 		"the hub has no HTTP API":       {"api-routes", func(p *Probes) { p.APIURL = "" }},
 		"the hub has no function URL":   {"url-paths", func(p *Probes) { p.FunctionURL = "" }},
+		"/stream/1: status 502":         {"lambda-stream", func(p *Probes) { p.Requests = rejecting(http.StatusBadGateway) }},
 		"status 403":                    {"api-routes", func(p *Probes) { p.Requests = rejecting(http.StatusForbidden) }},
 		"preflight request: status 429": {"api-cors", func(p *Probes) { p.Requests = rejecting(http.StatusTooManyRequests) }},
 		"preflight request: status 503": {"api-cors", func(p *Probes) { p.Requests = rejecting(http.StatusServiceUnavailable) }},
 	} {
-		p := simulated(t, nil)
-		c.change(p)
-		_, err := p.check(c.check).Run(t.Context())
-		if _, open := errors.AsType[*UndecidedError](err); !open || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			p := simulated(t, nil)
+			c.change(p)
+			_, err := p.check(c.check).Run(t.Context())
+			if _, open := errors.AsType[*UndecidedError](err); !open || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
 	}
 }
 
@@ -200,11 +226,11 @@ func (m *throttledMetrics) err() error {
 	return nil
 }
 
-func (m *throttledMetrics) Total(ctx context.Context, of Metric, from, to time.Time) (float64, error) {
+func (m *throttledMetrics) Total(ctx context.Context, of Metric, since time.Time) (float64, error) {
 	if err := m.err(); err != nil {
 		return 0, err
 	}
-	return m.MetricAPI.Total(ctx, of, from, to)
+	return m.MetricAPI.Total(ctx, of, since)
 }
 
 func (m *throttledMetrics) AlarmStates(ctx context.Context, names ...string) (map[string]string, error) {

@@ -18,7 +18,7 @@ func (p *mappingProbes) checks() [][]Check {
 		{
 			{Name: "mapping-partial", Assumptions: []string{"A32"}, Run: p.partial},
 			{Name: "mapping-visibility", Assumptions: []string{"A34"}, Run: p.visibility},
-			{Name: "mapping-concurrency", Assumptions: []string{"A41"}, Run: p.concurrency}, // delays the others
+			{Name: "mapping-concurrency", Assumptions: []string{"A37", "A41"}, Run: p.concurrency}, // delays the others
 		},
 		{
 			{Name: "mapping-groups", Assumptions: []string{"A33"}, Run: p.groups},
@@ -128,12 +128,20 @@ func (p *mappingProbes) concurrency(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	all, err := p.await(ctx, check, want)
+	if _, err := p.await(ctx, check, want); err != nil {
+		return "", err
+	}
+	all, err := p.settled(ctx, check)
 	if err != nil {
 		return "", err
 	}
 	for i := range all {
 		r := &all[i]
+		after := r.EndedAt.Sub(r.FirstReceivedAt).Round(time.Millisecond)
+		if r.Receives > 1 || after > FunctionTimeout*time.Second+clockDifference {
+			return "", fmt.Errorf("with a visibility timeout of %d s, receive %d of a message ends %v after the first",
+				FunctionTimeout, r.Receives, after)
+		}
 		concurrent := 0
 		for j := range all {
 			if !all[j].StartedAt.After(r.StartedAt) && all[j].EndedAt.After(r.StartedAt) {

@@ -12,14 +12,12 @@ import (
 
 // MetricAPI reads metrics of CloudWatch.
 type MetricAPI interface {
-	// Total returns the sum of a statistic between two times.
-	Total(ctx context.Context, m Metric, from, to time.Time) (float64, error)
+	// Total returns the sum of a statistic since a time of the local clock. It can include earlier values, because AWS
+	// has another clock.
+	Total(ctx context.Context, m Metric, since time.Time) (float64, error)
 	// AlarmStates returns the states of alarms by their names.
 	AlarmStates(ctx context.Context, names ...string) (map[string]string, error)
 }
-
-// clockError is the difference between the local clock and that of AWS up to which AWS accepts requests.
-const clockError = 15 * time.Minute
 
 // Metric is a statistic of a metric, which has a value for each minute.
 type Metric struct {
@@ -51,7 +49,7 @@ func (p *lambdaProbes) metrics(ctx context.Context) (string, error) {
 		return "", err
 	}
 	err = p.untilRead(ctx, limit, pause, func() (missing, err error) {
-		n, err := p.Metrics.Total(ctx, m, began.Add(-clockError), p.Now().Add(clockError))
+		n, err := p.Metrics.Total(ctx, m, began)
 		if err == nil && n < values { // more if Lambda repeats the invocation
 			missing = fmt.Errorf("the metric has %v of %d values after %v", n, values, limit)
 		}
@@ -133,7 +131,7 @@ func (p *lambdaProbes) untilData(
 ) (total float64, err error) {
 	const limit, pause = 5 * time.Minute, 15 * time.Second
 	read := func(m Metric) (err error) {
-		total, err = p.Metrics.Total(ctx, m, began.Add(-clockError), p.Now().Add(clockError))
+		total, err = p.Metrics.Total(ctx, m, began)
 		return err
 	}
 	if err := p.untilRead(ctx, limit, pause, func() (_, err error) {

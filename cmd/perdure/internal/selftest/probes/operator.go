@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -37,9 +36,8 @@ func (p *operatorProbes) checks() []Check {
 // updateMappings changes a mapping of the permitted function, which shows that the role exists, and one of another
 // function. Both already have the batch size.
 func (p *operatorProbes) updateMappings(ctx context.Context) (string, error) {
-	const limit, pause = time.Minute, 5 * time.Second
-	if err := p.until(ctx, limit, pause, func() (missing, err error) {
-		return undecided(p.update(ctx, p.OwnMapping, ThrottledBatch)), nil // a new role is unknown for seconds
+	if err := p.untilPermitted(ctx, func() error {
+		return p.update(ctx, p.OwnMapping, ThrottledBatch)
 	}); err != nil {
 		return "", fmt.Errorf("the role may not update the mapping of its function: %w", err)
 	}

@@ -46,6 +46,8 @@ type QueueURLs struct {
 	PurgeURL string
 	// RateURL is a FIFO queue for many messages.
 	RateURL string
+	// FairURL is a standard queue for messages of several tenants, which stay in it.
+	FairURL string
 	// ScheduleDeadURL is a standard queue for dead letters of schedules.
 	ScheduleDeadURL string
 }
@@ -61,6 +63,7 @@ type Probes struct {
 	RuleNames
 	OperatorConfig
 	CallerConfig
+	AliasConfig
 	// TableName has the keys pk and sk, and the index byGS with the keys gs and sk.
 	TableName string
 	// ThrottledTableName has the same keys and index, with TableUnits and IndexUnits.
@@ -97,12 +100,13 @@ func (p *Probes) All() (checks, slow [][]Check) {
 	gateways := &gatewayProbes{c, p.GatewayConfig, p.Requests}
 	operator := &operatorProbes{c, p.OperatorConfig}
 	callers := &callerProbes{c, p.CallerConfig, p.FunctionURL, p.CalledName, p.MappedName}
+	aliases := &aliasProbes{functionClient: function, AliasConfig: p.AliasConfig}
 	throttled := &throttleProbes{c, p.Table, p.ThrottledTableName, p.Metrics}
 	// The gateways call the same function as the checks of Lambda, which need one environment.
 	checks = append(mappings.checks(), slices.Concat(functions.checks(), gateways.checks(), callers.checks()),
 		slices.Concat(queues.checks(), table.checks(), schedules.checks(), objects.checks(), operator.checks()))
 	slow = append(slices.Concat(mappings.slowChecks(), functions.slowChecks()),
-		schedules.slowChecks(), throttled.slowChecks())
+		schedules.slowChecks(), throttled.slowChecks(), queues.slowChecks(), aliases.slowChecks())
 	for _, group := range slices.Concat(checks, slow) {
 		for i := range group {
 			run := group[i].Run

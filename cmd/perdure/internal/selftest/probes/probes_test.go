@@ -44,7 +44,11 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 		TableAPI: clients.Table, units: 300, put: indexThrottled, code: throttledCode,
 		message: "throughput for one or more global secondary indexes was exceeded",
 	}
-	clients.Queues = &purgedQueues{QueueAPI: clients.Queues, purge: cloud.Queues.PurgeQueue}
+	fair := &fairQueue{
+		QueueAPI: clients.Queues, url: cloud.Queues.Create("fair", simaws.QueueConfig{}), inFlight: map[string]int{},
+		most: batchSize,
+	}
+	clients.Queues = &purgedQueues{QueueAPI: fair, purge: cloud.Queues.PurgeQueue}
 	p := &Probes{
 		Clients: clients,
 		QueueURLs: QueueURLs{
@@ -56,13 +60,14 @@ func simulated(t *testing.T, intercept simaws.Interceptor) *Probes {
 			}),
 			PurgeURL:        cloud.Queues.Create("purged", simaws.QueueConfig{}),
 			RateURL:         cloud.Queues.Create("rate.fifo", simaws.QueueConfig{PerGroupDeduplication: true}),
+			FairURL:         fair.url,
 			ScheduleDeadURL: cloud.Queues.Create("undelivered", simaws.QueueConfig{}),
 		},
 		TableName: "probes", ThrottledTableName: "throttled", Hub: dynamo.HubConfig{
 			ScheduleGroup: "default", TimersARN: cloud.Queues.ARN(standard),
 			ScheduleRoleARN: "arn:aws:iam::000000000000:role/schedules", PayloadBucket: "payloads",
 		},
-		GatewayConfig: GatewayConfig{apiURL, functionURL}, AlarmNames: AlarmNames{"breaching", "not breaching"},
+		GatewayConfig: GatewayConfig{apiURL, functionURL, streamURL}, AlarmNames: AlarmNames{"breaching", "not breaching"},
 		RuleNames: RuleNames{"enabled", "disabled"}, OperatorConfig: OperatorConfig{
 			Operator: &simulatedOperator{errs: map[string]error{"other": errDenied}}, OwnMapping: "own", OtherMapping: "other",
 		},

@@ -69,10 +69,15 @@ func grouped(body, group, deduplication string) types.SendMessageBatchRequestEnt
 	}
 }
 
-// poll receives messages once.
+// poll receives a message, or none.
 func (c *queueClient) poll(ctx context.Context, url string, visibility int32) ([]types.Message, error) {
+	return c.pollSome(ctx, url, visibility, 1)
+}
+
+// pollSome receives up to a number of messages.
+func (c *queueClient) pollSome(ctx context.Context, url string, visibility, most int32) ([]types.Message, error) {
 	out, err := c.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-		QueueUrl: &url, MaxNumberOfMessages: 1, WaitTimeSeconds: pollSeconds, VisibilityTimeout: visibility,
+		QueueUrl: &url, MaxNumberOfMessages: most, WaitTimeSeconds: pollSeconds, VisibilityTimeout: visibility,
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
 	})
 	if err != nil {

@@ -43,6 +43,11 @@ func (p *queueProbes) checks() []Check {
 	}
 }
 
+// slowChecks returns checks that wait for minutes.
+func (p *queueProbes) slowChecks() []Check {
+	return []Check{{Name: "sqs-fairness", Assumptions: []string{"A25"}, Run: p.fairness, Slow: true}}
+}
+
 const (
 	longestDelay  = 900       // seconds
 	longestLock   = 12 * 3600 // seconds

@@ -74,8 +74,9 @@ type Record struct {
 	Task
 
 	MessageID string `json:"messageID"`
-	// Invocation is the request ID. Receives is the receive count.
+	// Invocation is the request ID, and Version the version of the function. Receives is the receive count.
 	Invocation string `json:"invocation"`
+	Version    string `json:"version,omitempty"`
 	Receives   int    `json:"receives"`
 	// FirstReceivedAt is the time of the first receive, by the clock of SQS.
 	FirstReceivedAt time.Time `json:"firstReceivedAt"`
@@ -136,6 +137,10 @@ type Request struct {
 	RequestContext RequestContext `json:"requestContext,omitzero"`
 }
 
+// StreamPath and a number are the path of a request whose response is a stream with this number of bytes. It requires a
+// function URL with the invoke mode RESPONSE_STREAM.
+const StreamPath = "/stream/"
+
 // RequestContext has the domain name to which a request was sent.
 type RequestContext struct {
 	DomainName string `json:"domainName,omitempty"`
@@ -154,7 +159,9 @@ type Function struct {
 	Table     dynamo.TableAPI
 	Queues    dynamo.QueueAPI
 	TableName string
-	Log       io.Writer
+	// Version is the version of the function.
+	Version string
+	Log     io.Writer
 
 	process  string
 	counting sync.Once
@@ -189,7 +196,10 @@ func Start() {
 		cfg.BaseEndpoint = &env.BaseEndpoint
 	}
 	clients := dynamo.FromConfig(cfg)
-	f := &Function{Table: clients.Table, Queues: clients.Queues, TableName: os.Getenv(TableVariable), Log: os.Stdout}
+	f := &Function{
+		Table: clients.Table, Queues: clients.Queues, TableName: os.Getenv(TableVariable),
+		Version: lambdacontext.FunctionVersion, Log: os.Stdout,
+	}
 	lambda.Start(f.Handle)
 }
 
@@ -198,10 +208,22 @@ func (f *Function) Handle(ctx context.Context, e *Event) (any, error) {
 	if e.Call != nil {
 		return f.call(ctx, e.Call), nil
 	}
-	if e.RawPath != "" {
-		return respond(&e.Request)
+	if e.RawPath == "" {
+		return f.handleMessages(ctx, e.Records)
 	}
-	return f.handleMessages(ctx, e.Records)
+	if size, streams := strings.CutPrefix(e.RawPath, StreamPath); streams {
+		return stream(size)
+	}
+	return respond(&e.Request)
+}
+
+// stream returns a stream with a number of bytes.
+func stream(size string) (*events.LambdaFunctionURLStreamingResponse, error) {
+	n, err := strconv.Atoi(size)
+	if err != nil {
+		return nil, fmt.Errorf("size of the stream: %w", err)
+	}
+	return &events.LambdaFunctionURLStreamingResponse{Body: strings.NewReader(strings.Repeat("x", n))}, nil
 }
 
 // respond returns the response to a request.
@@ -302,7 +324,7 @@ const (
 
 // handle processes a message. It returns how the message fails, or "".
 func (f *Function) handle(ctx context.Context, m *events.SQSMessage) (Failure, error) {
-	r := Record{MessageID: m.MessageId, StartedAt: time.Now()}
+	r := Record{MessageID: m.MessageId, Version: f.Version, StartedAt: time.Now()}
 	if err := json.Unmarshal([]byte(m.Body), &r.Task); err != nil {
 		return "", fmt.Errorf("decode message %s: %w", m.MessageId, err)
 	}
