@@ -64,7 +64,7 @@ func (h *hub) runChecks(ctx context.Context, all []probes.Check, short bool) (re
 }
 
 // assumptionCount is the number of entries in docs/internals/aws-assumptions.md.
-const assumptionCount = 128
+const assumptionCount = 129
 
 // unchecked returns the number of assumptions that no check has shown.
 func unchecked(results []CheckResult) int {

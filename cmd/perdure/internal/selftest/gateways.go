@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/cmd/perdure/internal/selftest/probes"
 )
 
-// gatewayResources returns an HTTP API or function URLs of the probe functions, like that of a hub.
+// gatewayResources returns an HTTP API or function URLs of the probe functions, like those of a hub.
 func gatewayResources() map[string]any {
 	const kind, requests = "AWS::ApiGatewayV2::", 20 // in a second
 	all := map[string]any{

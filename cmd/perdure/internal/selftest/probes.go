@@ -52,7 +52,7 @@ const (
 	// conditionAPI means that the hub has an HTTP API. Otherwise, conditionURL means that it has a function URL.
 	conditionAPI = "SelfTestHasApi"
 	conditionURL = "SelfTestHasUrl"
-	// Outputs with the URLs of the probe function.
+	// Outputs with the URLs of the probe functions.
 	outputProbeAPI  = "SelfTestApiUrl"
 	outputProbeURL  = "SelfTestFunctionUrl"
 	outputStreamURL = "SelfTestStreamFunctionUrl"

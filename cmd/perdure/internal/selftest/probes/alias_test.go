@@ -20,8 +20,7 @@ type simulatedVersions struct {
 	updated, published, shifted time.Time
 	weight                      map[string]float64
 	aliasErr                    error
-	// every is the number of invocations of which one runs the new version. It is 2 if it is 0. If it is negative, none
-	// does.
+	// One of every invocations runs the new version. 0 means 2, and a negative number means none.
 	every       int64
 	early       bool // the new version runs before the alias names it
 	invocations atomic.Int64
@@ -53,6 +52,9 @@ func (v *simulatedVersions) PublishVersion(
 func (v *simulatedVersions) UpdateAlias(
 	_ context.Context, in *lambda.UpdateAliasInput, _ ...func(*lambda.Options),
 ) (*lambda.UpdateAliasOutput, error) {
+	if time.Now().Before(v.published) {
+		return nil, errors.New("the version is pending")
+	}
 	v.shifted, v.weight = time.Now().Add(20*time.Second), in.RoutingConfig.AdditionalVersionWeights
 	return &lambda.UpdateAliasOutput{}, v.aliasErr
 }

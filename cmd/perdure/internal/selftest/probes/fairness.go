@@ -12,14 +12,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// fairness keeps messages of a tenant of a standard queue in flight, while others of them wait. Then a message of
-// another tenant must arrive before one of this tenant, although it is sent later. SQS needs some time to find out that
-// a tenant delays others.
+// fairness keeps messages of a tenant of a standard queue in flight, while more messages of this tenant wait. Then a
+// message of another tenant must arrive before one of this tenant, although it is sent later. SQS needs some time to
+// find out that a tenant delays others.
 func (p *queueProbes) fairness(ctx context.Context) (string, error) {
 	const (
 		noisy          = "noisy"
-		sent, inFlight = 300, 60 // SQS ignores a tenant with less than 30 messages in flight
-		rounds, inRow  = 12, 3
+		sent, inFlight = 500, 60 // from about 30 messages in flight, SQS compares the shares of tenants
+		rounds, inRow  = 24, 3
 		pause          = 10 * time.Second
 	)
 	for range sent / batchSize {
@@ -32,11 +32,14 @@ func (p *queueProbes) fairness(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	var fair, consecutive int
+	var arrived, fair, consecutive int
 	for n := range rounds {
-		first, err := p.overtakes(ctx, noisy, strconv.Itoa(n))
+		arrives, first, err := p.overtakes(ctx, noisy, strconv.Itoa(n))
 		if err != nil {
 			return "", err
+		}
+		if arrives {
+			arrived++
 		}
 		if first {
 			fair++
@@ -51,29 +54,30 @@ func (p *queueProbes) fairness(ctx context.Context) (string, error) {
 			return "", undecided(err)
 		}
 	}
-	if fair > 0 {
-		return "", undecided(fmt.Errorf("a message of another tenant arrives before a backlog in %d of %d rounds", fair,
-			rounds))
+	if arrived > 0 {
+		return "", undecided(fmt.Errorf("messages of other tenants arrive in %d of %d rounds, before the backlog in %d",
+			arrived, rounds, fair))
 	}
 	return "", errors.New("messages of other tenants wait behind a backlog of one tenant")
 }
 
 // overtakes sends a message of a noisy tenant, then one of another tenant, and receives the next messages. It reports
-// whether these have only the one of the other tenant.
-func (p *queueProbes) overtakes(ctx context.Context, noisy, round string) (bool, error) {
+// whether these have the one of the other tenant, and not the one of the noisy tenant.
+func (p *queueProbes) overtakes(ctx context.Context, noisy, round string) (arrives, first bool, err error) {
 	const visible = 2 * time.Second // a sent message is not visible to all receives at once
 	other, late := "other-"+round, noisy+"-"+round
 	if err := p.sendTenant(ctx, noisy, late); err != nil {
-		return false, err
+		return false, false, err
 	}
 	if err := p.sendTenant(ctx, other, other); err != nil {
-		return false, err
+		return false, false, err
 	}
 	if err := p.Sleep(ctx, visible); err != nil {
-		return false, undecided(err)
+		return false, false, undecided(err)
 	}
 	bodies, err := p.take(ctx)
-	return slices.Contains(bodies, other) && !slices.Contains(bodies, late), err
+	arrives = slices.Contains(bodies, other)
+	return arrives, arrives && !slices.Contains(bodies, late), err
 }
 
 // sendTenant sends messages of a tenant.

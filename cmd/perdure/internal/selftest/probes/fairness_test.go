@@ -17,7 +17,7 @@ import (
 )
 
 // fairQueue is a queue whose messages nobody deletes. It delivers those of other tenants before those of a tenant with
-// 30 messages in flight, or not. The simulation ignores tenants.
+// 30 messages in flight, unless it is unfair. The simulation ignores tenants.
 type fairQueue struct {
 	dynamo.QueueAPI
 
@@ -31,13 +31,18 @@ type fairQueue struct {
 	// forgets means that the queue is fair in every second receive.
 	forgets  bool
 	receives int
+	newest   bool // the last messages arrive first
 }
 
 func (q *fairQueue) SendMessageBatch(
 	ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options),
 ) (*sqs.SendMessageBatchOutput, error) {
 	out, err := q.QueueAPI.SendMessageBatch(ctx, in, opts...)
-	if *in.QueueUrl == q.url && err == nil {
+	switch {
+	case *in.QueueUrl != q.url || err != nil:
+	case q.newest:
+		q.waiting = append(slices.Clone(in.Entries), q.waiting...)
+	default:
 		q.waiting = append(q.waiting, in.Entries...)
 	}
 	return out, err
@@ -69,7 +74,7 @@ func (q *fairQueue) ReceiveMessage(
 	return out, nil
 }
 
-func TestQueueProbes_fairness_isThatOfTheQueue(t *testing.T) {
+func TestQueueProbes_orderOfTenants_decidesFairness(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change    func(q *fairQueue)
@@ -79,9 +84,12 @@ func TestQueueProbes_fairness_isThatOfTheQueue(t *testing.T) {
 		"at once":        {func(*fairQueue) {}, "after 3 rounds", false},
 		"few at a time":  {func(q *fairQueue) { q.most = 3 }, "after 3 rounds", false},
 		"after a minute": {func(q *fairQueue) { q.detected = time.Now().Add(time.Minute) }, "after 8 rounds", false},
-		"sometimes":      {func(q *fairQueue) { q.forgets = true }, "in 6 of 12 rounds", true},
-		"never":          {func(q *fairQueue) { q.unfair = true }, "other tenants wait behind a backlog", false},
-		"no messages":    {func(q *fairQueue) { q.most = 0 }, "0 of 10 messages arrive", true},
+		"sometimes":      {func(q *fairQueue) { q.forgets = true }, "in 12 of 24 rounds, before the backlog in 12", true},
+		"newest first": {
+			func(q *fairQueue) { q.unfair, q.newest = true, true }, "in 24 of 24 rounds, before the backlog in 0", true,
+		},
+		"never":       {func(q *fairQueue) { q.unfair = true }, "other tenants wait behind a backlog", false},
+		"no messages": {func(q *fairQueue) { q.most = 0 }, "0 of 10 messages arrive", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

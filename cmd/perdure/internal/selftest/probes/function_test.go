@@ -477,6 +477,7 @@ func TestFunctionProbes_accountDiffers_checkReportsIt(t *testing.T) {
 		`message "other-0" arrived 2 times`:        {"mapping-early-delete", mistake{deleted: true}},
 		"invocations are concurrent":               {"mapping-concurrency", mistake{unlimited: true}},
 		"receive 1 of a message ends 9s after the": {"mapping-concurrency", mistake{held: true}},
+		"receive 2 of a message ends 11s after th": {"mapping-concurrency", mistake{empty: true}},
 		"for 6 s each, is a dead letter after":     {"mapping-throttle", mistake{released: true}},
 		"counted 0 ticks in the next invocation":   {"lambda-freeze", mistake{forgetful: true}},
 		"ticks between two invocations":            {"lambda-freeze", mistake{thawed: true}},

@@ -24,7 +24,7 @@ const (
 	AllowedOrigin  = "https://selftest.example"
 )
 
-// GatewayConfig has the URLs of the probe function, without a final slash.
+// GatewayConfig has the URLs of the probe functions, without a final slash.
 type GatewayConfig struct {
 	// APIURL is that of the HTTP API. It is empty if the hub has a function URL instead.
 	APIURL string
@@ -78,8 +78,12 @@ func request(ctx context.Context, as RequestAPI, service, method, url string, mo
 		return response.Body, nil
 	}
 	err = fmt.Errorf("%s %s: status %d: %s", method, url, response.Status, response.Body)
-	if response.Status == http.StatusForbidden {
+	switch response.Status {
+	case http.StatusForbidden:
 		err = fmt.Errorf("%w: %w", errForbidden, err)
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout:
+		err = undecided(err)
 	}
 	return nil, err
 }
@@ -210,9 +214,9 @@ func (p *gatewayProbes) stream(ctx context.Context) (string, error) {
 	if err := p.until(ctx, limit, pause, func() (missing, err error) {
 		missing = read(long)
 		switch {
-		case errors.Is(missing, io.ErrUnexpectedEOF):
+		case errors.Is(missing, io.ErrUnexpectedEOF): // decides, unlike other lost responses
 			missing = errors.New("the connection is closed before the end")
-		case awsrequest.IsTransient(missing):
+		case errors.Is(missing, errForbidden):
 			missing = undecided(missing)
 		}
 		return missing, nil

@@ -32,7 +32,7 @@ type simulatedGateways struct {
 	deployed      time.Time // until then, the API has one route
 	most          int       // the number of bytes that a stream can have, unless it is 0
 	breaks        bool      // the connection of a longer one is closed
-	rejects       bool      // a longer one is rejected
+	rejects       int       // the status of a longer one, unless it is 0
 }
 
 const (
@@ -93,8 +93,8 @@ func (g *simulatedGateways) Do(
 			switch {
 			case g.breaks:
 				return nil, &smithyhttp.RequestSendError{Err: fmt.Errorf("lost: %w", io.ErrUnexpectedEOF)}
-			case g.rejects:
-				return &awsrequest.Response{Status: http.StatusBadGateway}, nil
+			case g.rejects != 0:
+				return &awsrequest.Response{Status: g.rejects}, nil
 			}
 		}
 		return &awsrequest.Response{Status: http.StatusOK, Header: header, Body: body}, err
@@ -118,7 +118,7 @@ func TestGatewayProbes_accountDiffers_checkReportsIt(t *testing.T) {
 		"the domain name of a function URL is b.example":  {"url-paths", simulatedGateways{otherHost: true}},
 		"of 8000000 bytes arrives with 6000000 bytes":     {"lambda-stream", simulatedGateways{most: 6_000_000}},
 		"8000000 bytes: the connection is closed before ": {"lambda-stream", simulatedGateways{most: 6_000_000, breaks: true}},
-		"/stream/8000000: status 502":                     {"lambda-stream", simulatedGateways{most: 6_000_000, rejects: true}},
+		"/stream/8000000: status 502":                     {"lambda-stream", simulatedGateways{most: 6_000_000, rejects: 502}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := simulated(t, nil)
@@ -143,6 +143,9 @@ func TestGatewayProbes_otherCause_isUndecided(t *testing.T) {
 		"the hub has no HTTP API":       {"api-routes", func(p *Probes) { p.APIURL = "" }},
 		"the hub has no function URL":   {"url-paths", func(p *Probes) { p.FunctionURL = "" }},
 		"/stream/1: status 502":         {"lambda-stream", func(p *Probes) { p.Requests = rejecting(http.StatusBadGateway) }},
+		"has no function URL":           {"lambda-stream", func(p *Probes) { p.StreamURL = "" }},
+		"/stream/8000000: status 429":   {"lambda-stream", func(p *Probes) { rejectLong(p, http.StatusTooManyRequests) }},
+		"forbidden: GET https://c":      {"lambda-stream", func(p *Probes) { rejectLong(p, http.StatusForbidden) }},
 		"status 403":                    {"api-routes", func(p *Probes) { p.Requests = rejecting(http.StatusForbidden) }},
 		"preflight request: status 429": {"api-cors", func(p *Probes) { p.Requests = rejecting(http.StatusTooManyRequests) }},
 		"preflight request: status 503": {"api-cors", func(p *Probes) { p.Requests = rejecting(http.StatusServiceUnavailable) }},
@@ -156,6 +159,12 @@ func TestGatewayProbes_otherCause_isUndecided(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rejectLong gives long streams a status.
+func rejectLong(p *Probes, status int) {
+	g, _ := p.Requests.(*simulatedGateways)
+	g.most, g.rejects = 1, status
 }
 
 // A new API does not have all its routes at once.
